@@ -1,0 +1,135 @@
+"""Configuration: frozen, closed (`extra="forbid"`), one YAML per scale, benchmark and method.
+
+A value that neither the paper nor the protocol fixes is marked `our choice` where it is set.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Strict(BaseModel):
+    """A frozen section that refuses unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+Positive = Annotated[int, Field(gt=0)]
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class PolicyConfig(Strict):
+    """The policy's architecture (embedded scale) or where to load one from."""
+
+    path: Path | None = None  # a Hugging Face folder; None: the embedded warm starts
+    hidden: Positive = 128
+    layers: Positive = 3
+    heads: Positive = 4
+    feed_forward: Positive = 256
+    vocabulary: Positive = 768  # upper limit of the byte-level BPE
+    max_tokens: Positive = 256  # longest episode in tokens, prompt included
+    max_turn_tokens: Positive = 48  # longest action in tokens
+    slots: Positive = 48  # rows decoded together
+
+
+class WarmStartConfig(Strict):
+    """Supervised training on scripted demonstrations."""
+
+    count: Positive = 4
+    demonstrations: Positive = 24000
+    steps: Positive = 800
+    batch: Positive = 48
+    muon_lr: float = 0.02
+    adam_lr: float = 3e-3
+    warmup: int = 40
+    decay_share: Share = 0.4
+
+
+class UpdateConfig(Strict):
+    """The one policy update of all methods; see `rail.grpo`."""
+
+    advantage_std: bool = True
+    advantage_eps: float = 1e-4
+    clip_low: float = 0.2
+    clip_high: float = 0.28
+    dual_clip: float = 3.0
+    kl_weight: float = 0.0
+    normalise: Literal["token_mean", "sequence_mean", "token_sum_const"] = "token_mean"
+    constant: float = 1.0  # divisor of token_sum_const
+    prefix_policy: Literal["soft", "hard", "suffix"] = "soft"
+    task_equal: bool = False
+    logp_temperature: float = 1.0
+    minibatches: Positive = 2
+    microbatch_tokens: Positive = 3000
+    max_grad_norm: float = 1.0
+
+
+class TrainConfig(Strict):
+    """The loop."""
+
+    steps: Positive = 48
+    tasks_per_step: Positive = 8
+    rollouts_per_task: Positive = 16  # the budget: at most tasks_per_step x this, all billed
+    budget_mode: Literal["cap", "matched"] = "cap"
+    fill: Literal["new_groups", "same_task"] = "new_groups"
+    learning_rate: float = 3e-4
+    betas: tuple[float, float] = (0.9, 0.95)
+    weight_decay: float = 0.0
+    checkpoint_every: Positive = 8
+    validate_every: Positive = 12
+    validation_tasks: Positive = 144
+    max_error_share: Share = 0.25
+
+
+class EvaluationConfig(Strict):
+    """Held-out evaluation at the end."""
+
+    tasks: Positive = 1000
+    modes: tuple[Literal["sampled", "greedy"], ...] = ("sampled", "greedy")
+
+
+class ChecksConfig(Strict):
+    """Difficulty bands and headroom (protocol section 2)."""
+
+    band_tasks: Positive = 500
+    band_rollouts: Positive = 8
+    headroom_anchors: Positive = 200
+    headroom_branches: Positive = 32
+
+
+class Config(Strict):
+    """A scale: what the whole grid shares."""
+
+    scale: str
+    results: str = "results"  # folder of everything that is written
+    benchmarks: tuple[str, ...]
+    method_sets: tuple[str, ...]
+    seeds: tuple[int, ...]
+    test_panel: str = "a"
+    policy: PolicyConfig = PolicyConfig()
+    warm_start: WarmStartConfig = WarmStartConfig()
+    train: TrainConfig = TrainConfig()
+    update: UpdateConfig = UpdateConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
+    checks: ChecksConfig = ChecksConfig()
+
+
+class BenchmarkConfig(Strict):
+    """config/benchmarks/<name>.yaml; `settings` is validated by the benchmark's own module."""
+
+    pools: dict[str, Positive]  # panel name -> number of tasks
+    settings: dict[str, Any] = {}
+
+
+class MethodConfig(Strict):
+    """config/methods/<name>.yaml; `settings` is validated by the method's own module."""
+
+    method: str  # module in rail.methods
+    sets: tuple[str, ...]
+    source: str  # paper, arXiv id, or `our choice`
+    label: str  # how figures call it
+    reads: str | None = None  # a method whose recorded runs are this one's input
+    update: dict[str, Any] = {}  # named options of the one update
+    train: dict[str, Any] = {}
+    settings: dict[str, Any] = {}

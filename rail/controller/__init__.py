@@ -1,0 +1,1 @@
+"""The recoverability controller: state features, predictor, replay, fit, deployment."""

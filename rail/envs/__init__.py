@@ -1,0 +1,1 @@
+"""Benchmarks, one module or package each: `build(settings) -> Benchmark`."""

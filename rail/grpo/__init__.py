@@ -1,0 +1,1 @@
+"""The one policy update that all methods share."""

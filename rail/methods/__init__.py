@@ -1,0 +1,1 @@
+"""One file per method: `Settings` and `build(settings, ...) -> Method`."""

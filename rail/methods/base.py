@@ -1,0 +1,114 @@
+"""The hooks by which a method differs from plain GRPO; everything else is shared.
+
+A method never samples, bills or updates anything itself: it plans roots, asks for branches in rounds,
+marks what is retained, may give its own advantages, and learns. The loop enforces the budget.
+The hooks cover sequential stopping (`more_roots`), selection (`select`), tree advantages
+(`advantages`), and learned controllers (`branches`, `learn`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rail.envs.base import Task
+from rail.interventions import ON_POLICY, Decoding
+from rail.rollout.tree import ROOT_REGIME, Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """Draw `rollouts` roots of `task`."""
+
+    task: Task
+    rollouts: int
+    decoding: Decoding = ON_POLICY
+    regime: str = ROOT_REGIME
+    origin: str = "base"
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Draw `rollouts` continuations at boundary `turn` of a trajectory.
+
+    Attributes:
+        tree: Index of the task's tree in the step.
+        rollout: Trajectory that holds the boundary.
+        turn: Boundary t >= 1.
+        origin: shadow | live.
+        stream: Names the random stream together with seed, step and task; the loop adds the child index.
+    """
+
+    tree: int
+    rollout: int
+    turn: int
+    rollouts: int
+    decoding: Decoding
+    regime: str
+    origin: str
+    stream: tuple[str | int, ...]
+
+
+@dataclass(slots=True)
+class StepContext:
+    """What a method sees of a step.
+
+    Attributes:
+        step: 0-based training step.
+        steps: Steps of the whole run.
+        tasks: The step's tasks from the common order; `next_task` hands out further ones.
+        budget_left: Rollouts that may still be drawn in this step.
+        trees: One tree per task, filled by the loop.
+        interventions: Rows of the interventions table (schema INTERVENTIONS), filled by the method.
+        drawn: Result of the method's last `branches` request: rollout indices per Branch, in order.
+    """
+
+    step: int
+    steps: int
+    tasks: Sequence[Task]
+    budget_left: int
+    trees: list[Tree] = field(default_factory=list)
+    interventions: list[dict[str, Any]] = field(default_factory=list)
+    drawn: list[list[int]] = field(default_factory=list)
+
+
+class Method:
+    """Plain GRPO unless a hook is overridden; hooks must not mutate trees except `retained`."""
+
+    phase: str = "none"
+
+    def tasks_wanted(self, step: int) -> int | None:
+        """Return how many tasks the step takes from the common order; None: the configured number."""
+        return None
+
+    def plan(self, context: StepContext) -> list[Allocation]:
+        """Return the roots to draw, in task order."""
+        raise NotImplementedError
+
+    def more_roots(self, context: StepContext, tree: int) -> int:
+        """Return how many further roots `tree` gets (sequential stopping); 0 stops."""
+        return 0
+
+    def branches(self, context: StepContext) -> list[Branch]:
+        """Return the next round of branches; an empty list ends the step's sampling."""
+        return []
+
+    def select(self, context: StepContext, tree: int) -> None:
+        """Set `retained` on the trajectories of `tree` once sampling is over."""
+
+    def advantages(self, tree: Tree, rollouts: list[int]) -> NDArray[np.float64] | None:
+        """Return the advantages of `rollouts`, shape (n,); None: the update's group baseline."""
+        return None
+
+    def learn(self, context: StepContext) -> dict[str, float]:
+        """Learn from the finished step; return figures for the log."""
+        return {}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything needed to go on exactly where this method is."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore `state_dict`."""

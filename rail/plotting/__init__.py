@@ -1,0 +1,1 @@
+"""One theme and one function per kind of panel."""

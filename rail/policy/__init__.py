@@ -1,0 +1,1 @@
+"""Causal language models, their tokenizers and the sampler."""

@@ -1,0 +1,1 @@
+"""Trees of trajectories, the one sampling primitive, anchors and the budget ledger."""

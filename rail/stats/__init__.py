@@ -1,0 +1,1 @@
+"""Paired intervals, tests and verdicts; no torch."""

@@ -1,0 +1,1 @@
+"""Declared schemas and atomic storage of everything a run writes."""
