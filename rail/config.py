@@ -103,6 +103,7 @@ class Config(Strict):
 
     scale: str
     results: str = "results"  # folder of everything that is written
+    folder: Path = Field(default=Path("config"), exclude=True)  # where the YAML files lie
     benchmarks: tuple[str, ...]
     method_sets: tuple[str, ...]
     seeds: tuple[int, ...]
