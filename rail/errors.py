@@ -40,3 +40,7 @@ class CheckpointError(RailError, RuntimeError):
 
 class LockError(RailError, RuntimeError):
     """A state folder that another process is using."""
+
+
+class StorageError(RailError, OSError):
+    """A file that the operating system refuses to write: disk full, no permission, not a folder."""
