@@ -1,7 +1,7 @@
 """Files that appear whole or not at all.
 
-The bytes go to a temporary name in the same folder, are forced to disk and then take the final name in
-one rename, so a reader, a full disk or a kill at any moment meets the old file or the new one.
+The bytes go to a temporary name in the same folder, are forced to disk and then take the final name
+in one rename, so a reader, a full disk or a kill at any moment meets the old file or the new one.
 """
 
 import json
@@ -19,12 +19,12 @@ from rail.errors import StorageError
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on leaving the block it becomes `path`.
 
-    The writer inside the block may be any code that writes a file by name. When the block or the disk
-    fails, the temporary is removed and `path` is what it was before.
+    The writer inside the block may be any code that writes a file by name. When the block or the
+    disk fails, the temporary is removed and `path` is what it was before.
 
     Raises:
-        StorageError: If the operating system refuses (disk full, no permission, not a folder); names
-            the path and the reason. Other errors of the block pass through unchanged.
+        StorageError: If the operating system refuses (disk full, no permission, not a folder);
+            names the path and the reason. Other errors of the block pass through unchanged.
     """
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:

@@ -23,12 +23,17 @@ def test_bytes_arrive_and_leave_no_temporary(tmp_path: Path) -> None:
     assert names(tmp_path / "new") == ["a.bin"]
 
 
+def write_half_then(error: BaseException, path: Path) -> None:
+    with atomic.replacing(path) as temporary:
+        temporary.write_bytes(b"half of the ne")
+        raise error
+
+
 def test_interrupted_writer_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "a.bin"
     path.write_bytes(b"old")
-    with pytest.raises(KeyboardInterrupt), atomic.replacing(path) as temporary:
-        temporary.write_bytes(b"half of the ne")
-        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        write_half_then(KeyboardInterrupt(), path)
     assert path.read_bytes() == b"old"
     assert names(tmp_path) == ["a.bin"]
 
@@ -36,20 +41,26 @@ def test_interrupted_writer_leaves_the_old_file(tmp_path: Path) -> None:
 def test_full_disk_names_path_and_reason_and_keeps_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "a.bin"
     path.write_bytes(b"old")
-    with pytest.raises(StorageError, match=r"a\.bin: No space left on device") as caught:
-        with atomic.replacing(path) as temporary:
-            temporary.write_bytes(b"half")
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    assert isinstance(caught.value, OSError)
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with pytest.raises(StorageError, match=r"a\.bin: No space left on device"):
+        write_half_then(full, path)
     assert path.read_bytes() == b"old"
     assert names(tmp_path) == ["a.bin"]
 
 
+def test_error_of_the_writer_itself_passes_unchanged(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not ours"):
+        write_half_then(ValueError("not ours"), tmp_path / "a.bin")
+    assert names(tmp_path) == []
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is a Linux device")
 def test_real_enospc_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="No space left on device"):
-        with atomic.replacing(tmp_path / "a.bin"), Path("/dev/full").open("wb", 0) as full:
-            full.write(b"x")
+    with (
+        pytest.raises(StorageError, match="No space left on device"),
+        atomic.replacing(tmp_path / "a.bin"),
+    ):
+        Path("/dev/full").write_bytes(b"x")
     assert names(tmp_path) == []
 
 
