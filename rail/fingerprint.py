@@ -1,7 +1,7 @@
 """A digest of the code that a job can run: the rerun trigger of the workflow.
 
 Starting from named modules it follows every import of this package, also those inside functions,
-and hashes the syntax trees: comments, layout and docstrings do not count. A module that is loaded by
+and hashes the syntax trees; comments, layout and docstrings do not count. A module loaded by
 name (`importlib.import_module`) is invisible to it, so the caller names plug-ins itself.
 
 Source: our choice; file times would rerun everything after each checkout.

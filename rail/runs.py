@@ -127,7 +127,10 @@ def load_config(paths: Sequence[Path | str]) -> Config:
     for file in files:
         content = merge(content, read_yaml(file))
     config = validate(Config, content, " + ".join(str(file) for file in files))
-    return config.model_copy(update={"folder": files[0].parent})
+    config = config.model_copy(update={"folder": files[0].parent})
+    for name in config.methods:
+        _named(config, "method", name)
+    return config
 
 
 def names_of(folder: Path) -> list[str]:
@@ -150,9 +153,9 @@ def benchmark_config(config: Config, name: str) -> BenchmarkConfig:
 
 
 def method_config(config: Config, name: str) -> MethodConfig:
-    """Return config/methods/<name>.yaml, validated."""
+    """Return config/methods/<name>.yaml under the scale's own values, validated."""
     path = _named(config, "method", name)
-    return validate(MethodConfig, read_yaml(path), str(path))
+    return validate(MethodConfig, merge(read_yaml(path), config.methods.get(name, {})), str(path))
 
 
 def methods_of(config: Config) -> list[str]:
