@@ -72,9 +72,7 @@ def warmstart(
 
 
 @app.command()
-def bands(
-    benchmark: BenchmarkName, policy: Policy, out: Out, config: Configs = DEFAULT
-) -> None:
+def bands(benchmark: BenchmarkName, policy: Policy, out: Out, config: Configs = DEFAULT) -> None:
     """Measure the difficulty of a benchmark for one warm start (protocol section 2)."""
     from rail.checks import bands as measure
     from rail.runs import load_config
@@ -83,9 +81,7 @@ def bands(
 
 
 @app.command()
-def headroom(
-    benchmark: BenchmarkName, policy: Policy, out: Out, config: Configs = DEFAULT
-) -> None:
+def headroom(benchmark: BenchmarkName, policy: Policy, out: Out, config: Configs = DEFAULT) -> None:
     """Measure what interventions could gain for one warm start (protocol section 2)."""
     from rail.checks import headroom as measure
     from rail.runs import load_config
