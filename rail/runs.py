@@ -27,6 +27,7 @@ from rail.config import (
 )
 from rail.envs.base import Benchmark
 from rail.errors import ConfigError
+from rail.methods.base import Method, MethodContext
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -215,3 +216,16 @@ def resolve(config: Config, benchmark: str, method: str, seed: int) -> RunConfig
         train=validate(TrainConfig, train, f"train of {where}"),
         update=validate(UpdateConfig, update, f"update of {where}"),
     )
+
+
+def open_benchmark(run: RunConfig) -> Benchmark:
+    """Build the benchmark of a run."""
+    config = BenchmarkConfig(pools=run.pools, settings=run.benchmark_settings)
+    return load_benchmark(run.benchmark, config)
+
+
+def build_method(run: RunConfig, context: MethodContext) -> Method:
+    """Build the method of a run."""
+    module = load_plugin(rail.methods, run.module)
+    settings = validate(module.Settings, run.settings, f"settings of method {run.method}")
+    return module.build(settings, context)

@@ -21,13 +21,14 @@ ROOT_REGIME = "ON_POLICY"
 
 @dataclass(slots=True)
 class Turn:
-    """The tokens that one turn adds: the action the policy generated, then what the environment said.
+    """The tokens that one turn adds: the policy's action, then what the environment said.
 
     Attributes:
         index: 0-based turn of the trajectory.
         action: Generated token ids, shape (A,).
         observation: Token ids appended after the action, up to the next boundary, shape (O,).
-        logprob: Log-probability of each action token under the plain policy, T = 1, nats, shape (A,).
+        logprob: Log-probability of each action token under the plain policy, T = 1, nats, shape
+            (A,).
         logprob_sampled: The same under the decoding that sampled it, shape (A,).
         entropy: Entropy of the plain policy at each action token, T = 1, nats, shape (A,).
         hidden: Mean last-layer hidden state over the positions that predict the action, shape (D,).
@@ -123,8 +124,13 @@ class Tree:
     def path(self, rollout: int) -> Path:
         """Lay a trajectory out as tokens."""
         trajectory = self.trajectories[rollout]
-        tokens, sampled, own, node = [self.prompt], [], [], []
-        logprob, logprob_sampled, entropy = [], [], []
+        tokens: list[Ints] = [self.prompt]
+        sampled: list[Bools] = []
+        own: list[Bools] = []
+        node: list[Ints] = []
+        logprob: list[Floats] = []
+        logprob_sampled: list[Floats] = []
+        entropy: list[Floats] = []
 
         def span(length: int, is_action: bool, is_own: bool, index: int) -> None:
             sampled.append(np.full(length, is_action))
@@ -146,5 +152,12 @@ class Tree:
             logprob_sampled.append(turn.logprob_sampled)
             entropy.append(turn.entropy)
             zeros(len(turn.observation))
-        return Path(*(np.concatenate(c) for c in (
-            tokens, sampled, own, node, logprob, logprob_sampled, entropy)))
+        return Path(
+            tokens=np.concatenate(tokens),
+            sampled=np.concatenate(sampled),
+            own=np.concatenate(own),
+            node=np.concatenate(node),
+            logprob=np.concatenate(logprob),
+            logprob_sampled=np.concatenate(logprob_sampled),
+            entropy=np.concatenate(entropy),
+        )
