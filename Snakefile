@@ -4,6 +4,6 @@ include: "workflow/Snakefile"
 # An include never hands on its default target: without this rule nothing would run.
 rule reproduce:
     default_target: True
-    localrule: True
     input:
         rules.all.input,
+    localrule: True

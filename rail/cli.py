@@ -26,7 +26,11 @@ app = typer.Typer(
 
 Configs = Annotated[
     list[Path],
-    typer.Option("--config", help="YAML file; give it again to overlay, later files win."),
+    typer.Option(
+        "--config",
+        envvar="RAIL_CONFIG",
+        help="YAML file; give it again to overlay, later files win.",
+    ),
 ]
 BenchmarkName = Annotated[str, typer.Option("--benchmark", help="Name in config/benchmarks.")]
 MethodName = Annotated[str, typer.Option("--method", help="Name in config/methods.")]
@@ -63,12 +67,13 @@ def warmstart(
     config: Configs = DEFAULT,
 ) -> None:
     """Train one initial policy on scripted demonstrations."""
-    from rail.policy.warmstart import train_warm_start
+    from rail.policy.warmstart import build_warm_start
     from rail.runs import benchmark_config, load_benchmark, load_config
 
     scale = load_config(config)
     source = load_benchmark(benchmark, benchmark_config(scale, benchmark))
-    train_warm_start(source, index, scale.policy, scale.warm_start, out)
+    log = logging.getLogger("rail").info
+    build_warm_start(source, scale.policy, scale.warm_start, index, out, log)
 
 
 @app.command()
@@ -135,6 +140,33 @@ def resolve(
 
     run = resolved(load_config(config), benchmark, method, seed)
     print(json.dumps(run.model_dump(mode="json"), indent=2))
+
+
+@app.command()
+def traces(
+    method: Annotated[list[str], typer.Option("--method", help="Method; may be repeated.")],
+    config: Configs = DEFAULT,
+) -> None:
+    """Export controller traces of the grid's runs, with a sheet that explains the columns."""
+    from rail.runs import load_config
+    from rail.traces.export import export_run, export_sheet
+
+    scale = load_config(config)
+    for benchmark in scale.benchmarks:
+        for name in method:
+            for seed in scale.seeds:
+                export_run(Path(scale.results), benchmark, name, seed)
+    export_sheet(Path(scale.results))
+
+
+@app.command("lr-sweep")
+def lr_sweep(out: Out, config: Configs = DEFAULT) -> None:
+    """Tabulate validation success per learning rate, best first."""
+    from rail.runs import load_config
+    from rail.sweep import write_sweep
+
+    for row in write_sweep(load_config(config), out):
+        print(row)
 
 
 @app.command()

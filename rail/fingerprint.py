@@ -9,6 +9,7 @@ Source: our choice; file times would rerun everything after each checkout.
 
 import ast
 import hashlib
+import json
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -56,6 +57,22 @@ def fingerprint(*names: str, package: Path = PACKAGE) -> str:
     for name, file in modules_of(*names, package=package).items():
         digest.update(f"{name}\n{_code(file, file.stat().st_mtime_ns)}\n".encode())
     return digest.hexdigest()
+
+
+def modules_in_notebook(notebook: Path, package: Path = PACKAGE) -> list[str]:
+    """Return the modules of the package that the code cells of `notebook` import, sorted.
+
+    Raises:
+        ConfigError: If the file cannot be read as a notebook of Python cells.
+    """
+    try:
+        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+        code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        trees = [ast.parse(source) for source in code]
+    except (OSError, ValueError, KeyError, TypeError, SyntaxError) as error:
+        raise ConfigError(f"{notebook}: not a notebook of Python cells: {error!r}") from error
+    names = {name for tree in trees for name in _targets(tree, [])}
+    return sorted(name for name in names if _file_of(name, package))
 
 
 def _file_of(name: str, package: Path) -> Path | None:

@@ -1,8 +1,8 @@
 """Where every run of the grid stands, read from files alone: nothing is asked of running jobs.
 
-A run is `done` when its run.json exists, `running` while its progress log is fresh, `stopped` when the
-log went silent before the end, `failed` when the job's log ends with an error, and `waiting` when
-nothing was written yet.
+A run is `done` when its run.json exists, `running` while its progress log is fresh, `stopped` when
+the log went silent before the end, `failed` when the job's log ends with an error, and `waiting`
+when nothing was written yet.
 """
 
 import json
@@ -15,7 +15,7 @@ from rail.config import Config
 from rail.runs import method_config, methods_of
 
 SILENCE_S = 60.0
-"""Seconds without a line, plus five steps, after which a run counts as stopped; `our choice`."""
+"""Seconds without a line, plus five mean steps, until a run counts as stopped; `our choice`."""
 
 ERROR = "rail: "
 """How the command line starts the one line that explains an error."""
@@ -73,8 +73,8 @@ def _status(results: Path, benchmark: str, method: str, seed: int, now: float) -
         state, note = "failed", error
     elif not last:
         state = "waiting"
-    elif now - float(last["time"]) < SILENCE_S + 5 * float(last.get("seconds", 0.0)):
-        state, eta = "running", float(last["eta"]) if "eta" in last else None
+    elif now - float(last["time"]) < SILENCE_S + 5 * float(last["eta"]) / max(1, steps - step):
+        state, eta = "running", float(last["eta"])
     else:
         state = "stopped"
     return RunStatus(benchmark, method, seed, state, step, steps, eta, note)

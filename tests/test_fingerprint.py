@@ -1,9 +1,10 @@
+import json
 from pathlib import Path
 
 import pytest
 
 from rail.errors import ConfigError
-from rail.fingerprint import fingerprint, modules_of
+from rail.fingerprint import fingerprint, modules_in_notebook, modules_of
 
 SOURCES = {
     "__init__.py": '"""A package."""\n',
@@ -77,3 +78,20 @@ def test_the_loop_reaches_the_hooks_of_methods() -> None:
     assert {"rail.methods.base", "rail.rollout.tree", "rail.interventions"} <= set(
         modules_of("rail.methods.base")
     )
+
+
+def test_a_notebook_depends_on_what_its_code_cells_import(package: Path, tmp_path: Path) -> None:
+    cells = [
+        {"cell_type": "markdown", "source": ["import toy.typed"]},
+        {"cell_type": "code", "source": ["from pathlib import Path\n", "from toy import low\n"]},
+        {"cell_type": "code", "source": "import toy.high"},
+    ]
+    notebook = tmp_path / "figure.ipynb"
+    notebook.write_text(json.dumps({"cells": cells}))
+    assert modules_in_notebook(notebook, package) == ["toy", "toy.high", "toy.low"]
+
+
+def test_a_file_that_is_no_notebook_is_named(tmp_path: Path) -> None:
+    (tmp_path / "figure.ipynb").write_text("{")
+    with pytest.raises(ConfigError, match=r"figure\.ipynb: not a notebook"):
+        modules_in_notebook(tmp_path / "figure.ipynb")

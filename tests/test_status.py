@@ -49,8 +49,11 @@ def test_a_fresh_log_is_running_with_its_eta(config: Config) -> None:
     assert state_of(config, RUN) == ("running", 3, 6.0, "reward 0.41")
 
 
-def test_silence_beyond_a_minute_and_five_steps_is_stopped(config: Config) -> None:
-    progress(config, RUN, NOW - 71)
+def test_silence_beyond_a_minute_and_five_mean_steps_is_stopped(config: Config) -> None:
+    # 6 s left for 3 steps: 2 s a step, so patience is 60 + 5 x 2 s.
+    log = progress(config, RUN, NOW - 69)
+    assert state_of(config, RUN)[0] == "running"
+    log.write_text(log.read_text().replace(str(NOW - 69), str(NOW - 71)))
     assert state_of(config, RUN) == ("stopped", 3, None, "reward 0.41")
 
 

@@ -1,10 +1,4 @@
 # Difficulty bands and headroom of each warm start, before any method is compared.
-CHECKS = f"{RESULTS}/checks/{{benchmark}}/warm{{warm}}"
-
-
-def check_config(wildcards):
-    """Return what a check reads, as JSON."""
-    return as_json(CONFIG.checks, CONFIG.policy, benchmark_values(wildcards, "bands"))
 
 
 rule bands:
@@ -12,17 +6,20 @@ rule bands:
         policy=rules.warmstart.output,
     output:
         f"{CHECKS}/bands.json",
-    params:
-        code=code_of("rail.checks", "rail.envs.{benchmark}"),
-        config=check_config,
     log:
         f"{LOGS}/checks/{{benchmark}}/warm{{warm}}.bands.log",
+    conda:
+        ENVIRONMENT
     threads: 1
     resources:
         mem_mb=1500,
         runtime=minutes(15),
+    params:
+        verb="bands",
+        code=code_of("rail.checks", "rail.envs.{benchmark}"),
+        config=check_config,
     shell:
-        "rail {rule} {CONFIGS} --benchmark {wildcards.benchmark} --policy {input.policy} "
+        "python -m rail {params.verb} --benchmark {wildcards.benchmark} --policy {input.policy} "
         "--out {output} > {log} 2>&1"
 
 
@@ -31,10 +28,14 @@ use rule bands as headroom with:
         f"{CHECKS}/headroom.json",
     log:
         f"{LOGS}/checks/{{benchmark}}/warm{{warm}}.headroom.log",
+    params:
+        verb="headroom",
+        code=code_of("rail.checks", "rail.envs.{benchmark}"),
+        config=check_config,
 
 
 rule checks:
-    localrule: True
     input:
         per_warm_start(rules.bands.output),
         per_warm_start(rules.headroom.output),
+    localrule: True

@@ -1,29 +1,30 @@
 # Configuration, the grid of runs, and the two rerun triggers: code and configuration of a job.
 import json
+import os
+import shlex
 import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.settings.types import DeploymentMethod
 
 from rail.errors import RailError
-from rail.fingerprint import fingerprint
+from rail.fingerprint import fingerprint, modules_in_notebook
 from rail.runs import benchmark_config, load_config, method_config, methods_of, names_of
 
 if workflow.config_settings.config:
     raise WorkflowError("use --configfile with an overlay: jobs do not see values of --config")
 
-# Jobs are given the same files, so a job and this file can never disagree.
-CONFIG_FILES = list(dict.fromkeys(["config/default.yaml", *workflow.overwrite_configfiles]))
-CONFIGS = " ".join(f"--config {path}" for path in CONFIG_FILES)
+CONFIG_FILES = list(
+    dict.fromkeys(["config/default.yaml", *map(str, workflow.overwrite_configfiles)])
+)
 
 try:
     CONFIG = load_config(CONFIG_FILES)
     BENCHMARKS = {name: benchmark_config(CONFIG, name) for name in CONFIG.benchmarks}
     CHOSEN = methods_of(CONFIG)
     # Every known method may be asked for; the grid is what the scale's sets choose.
-    METHODS = {
-        name: method_config(CONFIG, name) for name in names_of(CONFIG.folder / "methods")
-    }
+    METHODS = {name: method_config(CONFIG, name) for name in names_of(CONFIG.folder / "methods")}
 except RailError as error:
     raise WorkflowError(str(error)) from None
 
@@ -35,11 +36,20 @@ RUN = f"{RESULTS}/runs/{{benchmark}}/{{method}}/seed{{seed}}"
 STATE = f"{RESULTS}/state/{{benchmark}}/{{method}}/seed{{seed}}"
 WARM_START = f"{RESULTS}/warmstarts/{{benchmark}}/warm{{warm}}"
 
-# `rail` is the one beside the Python that runs snakemake, whatever the user's PATH says. Jobs are
-# single-threaded: two runs side by side beat one run on two cores.
+# One environment for every job: that of snakemake itself unless conda is asked for. Jobs read the same
+# configuration files as this page, import the package beside it, and use one thread: two runs side by
+# side beat one run on two cores.
+ROOT = Path(workflow.current_basedir.get_path_or_uri(False)).resolve().parents[1]
+ENVIRONMENT = str(ROOT / "workflow/envs/rail.yaml")
 shell.executable("bash")
 shell.prefix(
-    f"set -euo pipefail; export PATH='{Path(sys.executable).parent}':\"$PATH\" OMP_NUM_THREADS=1; "
+    "set -euo pipefail; export OMP_NUM_THREADS=1 "
+    f"PYTHONPATH={shlex.quote(str(ROOT))} RAIL_CONFIG={shlex.quote(os.pathsep.join(CONFIG_FILES))}"
+    + (
+        "; "
+        if DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
+        else f" PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH; "
+    )
 )
 
 
@@ -67,7 +77,9 @@ def train_code(wildcards):
 
 def as_json(*parts):
     """Return one line that changes exactly when one of `parts` does."""
-    plain = [part.model_dump(mode="json") if hasattr(part, "model_dump") else part for part in parts]
+    plain = [
+        part.model_dump(mode="json") if hasattr(part, "model_dump") else part for part in parts
+    ]
     return json.dumps(plain, sort_keys=True)
 
 

@@ -6,14 +6,16 @@ rule panels:
     output:
         hashes=f"{RESULTS}/panels/{{benchmark}}/hashes.json",
         tasks=expand(f"{RESULTS}/panels/{{{{benchmark}}}}/{{panel}}.jsonl", panel=PANELS),
+    log:
+        f"{LOGS}/panels/{{benchmark}}.log",
+    conda:
+        ENVIRONMENT
+    resources:
+        mem_mb=1000,
+        runtime=10,
     params:
         code=code_of("rail.panels", "rail.envs.{benchmark}"),
         config=lambda wildcards: as_json(BENCHMARKS[wildcards.benchmark]),
         out=subpath(output.hashes, parent=True),
-    log:
-        f"{LOGS}/panels/{{benchmark}}.log",
-    resources:
-        mem_mb=1000,
-        runtime=10,
     shell:
-        "rail panels {CONFIGS} --benchmark {wildcards.benchmark} --out {params.out} > {log} 2>&1"
+        "python -m rail panels --benchmark {wildcards.benchmark} --out {params.out} > {log} 2>&1"
