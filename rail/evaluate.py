@@ -1,67 +1,66 @@
-"""Held-out evaluation: one episode per panel task, at T = 1 and greedily.
+"""The evaluation rules: the final policy of a run, and the warm start that it began from."""
 
-The uniforms are a function of (task, token index) alone, so all arms and seeds share them.
-"""
-
-from collections.abc import Sequence
+import logging
+from pathlib import Path
 from typing import Any
 
-from rail.envs.base import Task
-from rail.errors import EnvError
-from rail.interventions import ON_POLICY, Decoding
-from rail.rollout.engine import Engine, Expansion, Forest
+from rail.config import Config
+from rail.errors import ConfigError
+from rail.policy.actor import open_actor
+from rail.rollout.engine import Engine
+from rail.rollout.evaluation import EVALUATION_SEED, evaluate_policy
+from rail.runs import benchmark_config, load_benchmark, resolve
+from rail.traces.schema import EVALUATIONS
+from rail.traces.store import read_rows, write_table
 
-EVALUATION_SEED = 0
-GREEDY = Decoding(temperature=0.0)
-_TOGETHER = 250  # tasks whose prompts are kept computed at a time
+LOGGER = logging.getLogger(__name__)
 
 
-def evaluate_policy(
-    engine: Engine, tasks: Sequence[Task], mode: str, step: int
-) -> list[dict[str, Any]]:
-    """Return one row of the evaluation table per task.
+def evaluate(
+    config: Config,
+    benchmark: str,
+    method: str,
+    seed: int,
+    run: Path,
+    out: Path,
+    initial: Path | None = None,
+) -> None:
+    """Evaluate a run's final policy on the test panel and write its evaluation table.
 
     Args:
-        engine: Made with `EVALUATION_SEED`.
-        tasks: Panel tasks.
-        mode: sampled | greedy.
-        step: Training steps done, for the table.
-
-    Raises:
-        EnvError: If an environment failed: an evaluation with holes is no evaluation.
+        config: The scale; names panel, number of tasks and modes.
+        benchmark: Benchmark of the run.
+        method: Method of the run.
+        seed: Seed of the run.
+        run: Folder with `policy/`.
+        out: Table to write.
+        initial: Table of the warm start (see `evaluate_initial`); its rows come first, as step 0.
     """
-    decoding = GREEDY if mode == "greedy" else ON_POLICY
+    steps = resolve(config, benchmark, method, seed).train.steps
+    before = [] if initial is None else read_rows(initial, EVALUATIONS)
+    write_table(out, before + _rows(config, benchmark, run / "policy", steps), EVALUATIONS)
+
+
+def evaluate_initial(config: Config, benchmark: str, policy: Path, out: Path) -> None:
+    """Evaluate a warm start like a final policy, as step 0."""
+    write_table(out, _rows(config, benchmark, policy, 0), EVALUATIONS)
+
+
+def _rows(config: Config, benchmark: str, policy: Path, step: int) -> list[dict[str, Any]]:
+    settings = benchmark_config(config, benchmark)
+    name = f"test_{config.test_panel}"
+    if name not in settings.pools:
+        raise ConfigError(
+            f"benchmark {benchmark} has no panel {name!r}; it has {', '.join(settings.pools)}"
+        )
+    source = load_benchmark(benchmark, settings)
+    tasks = source.panel(name)[: config.evaluation.tasks]
+    actor = open_actor(policy, config.policy)
+    engine = Engine(actor.sampler, actor.chat, source, EVALUATION_SEED)
     rows: list[dict[str, Any]] = []
-    for start in range(0, len(tasks), _TOGETHER):
-        part = tasks[start : start + _TOGETHER]
-        forest = Forest()
-        engine.plant(forest, part)
-        engine.expand(
-            forest,
-            [
-                Expansion(i, [("evaluation", task.id)], decoding=decoding)
-                for i, task in enumerate(part)
-            ],
-        )
-        rows += [_row(tree, mode, step) for tree in forest.trees]
+    for mode in config.evaluation.modes:
+        found = evaluate_policy(engine, tasks, mode, step)
+        share = sum(row["reward"] for row in found) / len(found)
+        LOGGER.info("%s: %s success %.3f on %d tasks of %s", policy, mode, share, len(found), name)
+        rows += found
     return rows
-
-
-def _row(tree: Any, mode: str, step: int) -> dict[str, Any]:
-    trajectory = tree.trajectories[0]
-    if trajectory.error_type:
-        raise EnvError(
-            f"evaluation of task {tree.task.id}: the environment failed "
-            f"({trajectory.error_type}); mend it and run the evaluation again"
-        )
-    return {
-        "step": step,
-        "mode": mode,
-        "task_id": tree.task.id,
-        "kind": tree.task.kind,
-        "reward": trajectory.reward,
-        "reward_upstream": trajectory.reward_upstream,
-        "turns": len(trajectory.turns),
-        "tokens": sum(len(tree.turns[i].action) for i in trajectory.turns),
-        "stop": str(trajectory.stop or ""),
-    }

@@ -4,6 +4,7 @@ Source: RAIL (arXiv 2608.05080), Appendix C.1 and section 3.
 """
 
 from collections.abc import Sequence
+from math import comb
 
 
 def imbalance(rewards: Sequence[float]) -> float:
@@ -26,3 +27,20 @@ def gain(before: Sequence[float], drawn: Sequence[float], cost: float) -> float:
     group earns as much as raising that of an unsolved one.
     """
     return imbalance(before) - imbalance([*before, *drawn]) - cost
+
+
+def expected_gain(successes: int, size: int, branches: int, value: float, cost: float) -> float:
+    """Return E[y] given k = `successes` of n = `size`, for m branches that succeed with `value`.
+
+    Exact enumeration: sum over s of Binom(s; m, value) * (|k/n - 1/2| - |(k + s)/(n + m) - 1/2|),
+    less the cost.
+    """
+    before = abs(successes / size - 0.5)
+    after = sum(
+        comb(branches, s)
+        * value**s
+        * (1.0 - value) ** (branches - s)
+        * abs((successes + s) / (size + branches) - 0.5)
+        for s in range(branches + 1)
+    )
+    return before - after - cost

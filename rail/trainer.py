@@ -9,12 +9,12 @@ from typing import Any
 
 from rail.envs.base import Benchmark, Task, panel_hash
 from rail.errors import ConfigError
-from rail.evaluate import EVALUATION_SEED, evaluate_policy
 from rail.grpo.update import Updater
 from rail.methods.base import Method, MethodContext, Record
 from rail.policy.actor import open_actor
 from rail.policy.loading import publishing
 from rail.rollout.engine import Engine
+from rail.rollout.evaluation import EVALUATION_SEED, evaluate_policy
 from rail.rollout.ledger import Bill
 from rail.rollout.order import TaskOrder
 from rail.runs import RunConfig, build_method, open_benchmark
