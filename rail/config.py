@@ -59,9 +59,11 @@ class UpdateConfig(Strict):
     constant: float = 1.0  # divisor of token_sum_const
     prefix_policy: Literal["soft", "hard", "suffix"] = "soft"
     task_equal: bool = False
-    logp_temperature: float = 1.0
+    importance_cap: Annotated[float, Field(gt=0)] | None = None  # weights min(plain / sampled, cap)
+    logp_temperature: Annotated[float, Field(gt=0)] = 1.0
+    packing: Literal["tree", "padded"] = "tree"  # `padded` is the slower oracle of `tree`
     minibatches: Positive = 2
-    microbatch_tokens: Positive = 3000
+    microbatch_tokens: Positive = 3000  # padded tokens in attention per forward; our choice
     max_grad_norm: float = 1.0
 
 
