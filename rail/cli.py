@@ -10,11 +10,11 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from rail.errors import RailError
+from rail.errors import ConfigError, RailError
 
 app = typer.Typer(
     name="rail",
@@ -79,7 +79,7 @@ def warmstart(
 @app.command()
 def bands(benchmark: BenchmarkName, policy: Policy, out: Out, config: Configs = DEFAULT) -> None:
     """Measure the difficulty of a benchmark for one warm start (protocol section 2)."""
-    from rail.checks import bands as measure
+    from rail.checks.bands import bands as measure
     from rail.runs import load_config
 
     measure(load_config(config), benchmark, policy, out)
@@ -88,7 +88,7 @@ def bands(benchmark: BenchmarkName, policy: Policy, out: Out, config: Configs = 
 @app.command()
 def headroom(benchmark: BenchmarkName, policy: Policy, out: Out, config: Configs = DEFAULT) -> None:
     """Measure what interventions could gain for one warm start (protocol section 2)."""
-    from rail.checks import headroom as measure
+    from rail.checks.headroom import headroom as measure
     from rail.runs import load_config
 
     measure(load_config(config), benchmark, policy, out)
@@ -114,6 +114,17 @@ def train(
     run(resolve(load_config(config), benchmark, method, seed), policy, state, out, reads)
 
 
+@app.command("evaluate-initial")
+def evaluate_initial(
+    benchmark: BenchmarkName, policy: Policy, out: Out, config: Configs = DEFAULT
+) -> None:
+    """Evaluate a warm start on the held-out panel: step 0 of every run that begins there."""
+    from rail.evaluate import evaluate_initial as judge
+    from rail.runs import load_config
+
+    judge(load_config(config), benchmark, policy, out)
+
+
 @app.command()
 def evaluate(
     benchmark: BenchmarkName,
@@ -121,13 +132,16 @@ def evaluate(
     seed: Seed,
     run: Annotated[Path, typer.Option("--run", help="Run folder with the final policy.")],
     out: Out,
+    initial: Annotated[
+        Path | None, typer.Option("--initial", help="Evaluation of the warm start.")
+    ] = None,
     config: Configs = DEFAULT,
 ) -> None:
     """Evaluate the final policy of a run on the held-out panel."""
     from rail.evaluate import evaluate as judge
     from rail.runs import load_config
 
-    judge(load_config(config), benchmark, method, seed, run, out)
+    judge(load_config(config), benchmark, method, seed, run, out, initial)
 
 
 @app.command()
@@ -170,6 +184,55 @@ def lr_sweep(out: Out, config: Configs = DEFAULT) -> None:
 
 
 @app.command()
+def notebook(
+    source: Path,
+    out: Out,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option("-p", "--parameter", help="NAME=VALUE, the value in JSON or plain text."),
+    ] = None,
+) -> None:
+    """Execute a notebook with parameters."""
+    from rail.notebook import run_notebook
+
+    run_notebook(source, out, dict(_parameter(text) for text in parameter or []))
+
+
+@app.command()
+def claims(
+    claims: Annotated[Path, typer.Option("--claims", help="What is claimed, as YAML.")],
+    config: Configs = DEFAULT,
+) -> None:
+    """Judge every claim by the runs of the scale; write claims.json and tables/claims.csv."""
+    from rail.claims import compute, load_claims, write_ledger
+    from rail.runs import load_config
+
+    scale = load_config(config)
+    results, lock = Path(scale.results), claims.with_name("claims.lock")
+    rows = compute(load_claims(claims), results, scale.seeds, scale.test_panel, lock)
+    write_ledger(rows, results)
+    for row in rows:
+        print(f"{row['id']}: {row['verdict']}")
+
+
+@app.command()
+def report(
+    out: Out,
+    deviations: Annotated[
+        Path, typer.Option("--deviations", help="Deviations from the protocol, as YAML.")
+    ] = Path("config/deviations.yaml"),
+    config: Configs = DEFAULT,
+) -> None:
+    """Render claims, tables, figures and provenance as one HTML page."""
+    from rail.report import render
+    from rail.runs import grid_methods, load_config, method_config
+
+    scale = load_config(config)
+    labels = {name: method_config(scale, name).label for name in grid_methods(scale)}
+    render(scale, labels, out, deviations)
+
+
+@app.command()
 def status(config: Configs = DEFAULT) -> None:
     """Show every run of the grid: progress, time left, last message or error."""
     from rich.console import Console
@@ -198,6 +261,16 @@ def check_env(name: str, config: Configs = DEFAULT) -> None:
 
     for line in check_benchmark(load_benchmark(name, benchmark_config(load_config(config), name))):
         print(line)
+
+
+def _parameter(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ConfigError(f"-p {text}: expected NAME=VALUE")
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value
 
 
 def main() -> None:

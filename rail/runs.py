@@ -170,6 +170,13 @@ def methods_of(config: Config) -> list[str]:
     return found
 
 
+def grid_methods(config: Config) -> list[str]:
+    """Return the methods of the scale and those that they read, sorted."""
+    chosen = methods_of(config)
+    read = {source for name in chosen if (source := method_config(config, name).reads)}
+    return sorted({*chosen, *read})
+
+
 def load_plugin(package: Any, name: str) -> Any:
     """Import `<package>.<name>`.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rail.config import Config
-from rail.runs import method_config, methods_of
+from rail.runs import grid_methods
 
 SILENCE_S = 60.0
 """Seconds without a line, plus five mean steps, until a run counts as stopped; `our choice`."""
@@ -50,12 +50,10 @@ def statuses(config: Config, now: float) -> list[RunStatus]:
         config: The scale; its methods, those that others read included.
         now: Seconds since the epoch.
     """
-    chosen = methods_of(config)
-    read = {source for name in chosen if (source := method_config(config, name).reads)}
     return [
         _status(Path(config.results), benchmark, method, seed, now)
         for benchmark in config.benchmarks
-        for method in sorted({*chosen, *read})
+        for method in grid_methods(config)
         for seed in config.seeds
     ]
 

@@ -1,4 +1,5 @@
 # From tables of runs to traces and verdicts. Nothing from here on imports torch.
+EVERY_RUN = grid(f"{RUN}/{{table}}.parquet", table=["steps", "validation", "evaluation"])
 CONTROLLED = [name for name in GRID_METHODS if name in READ or METHODS[name].reads]
 
 
@@ -32,11 +33,18 @@ rule traces:
 
 rule claims:
     input:
-        tables=grid(f"{RUN}/{{table}}.parquet", table=["steps", "validation", "evaluation"]),
+        tables=EVERY_RUN,
         traces=rules.export_traces.output.traces,
         claims="config/claims.yaml",
+        lock=[str(path) for path in CONFIG.folder.glob("claims.lock")],
     output:
-        f"{RESULTS}/claims.json",
+        ledger=f"{RESULTS}/claims.json",
+        table=report(
+            f"{RESULTS}/tables/claims.csv",
+            caption="../report/claims.rst",
+            category="Claims",
+            labels={"table": "ledger"},
+        ),
     log:
         f"{LOGS}/claims.log",
     conda:
@@ -46,8 +54,9 @@ rule claims:
         runtime=10,
     params:
         code=code_of("rail.claims"),
+        grid=as_json(CONFIG.seeds, CONFIG.test_panel),
     shell:
-        "python -m rail claims --claims {input.claims} --out {output} > {log} 2>&1"
+        "python -m rail claims --claims {input.claims} > {log} 2>&1"
 
 
 # Learning rate, chosen once on validation before any comparison.

@@ -16,7 +16,7 @@ rule bands:
         runtime=minutes(15),
     params:
         verb="bands",
-        code=code_of("rail.checks", "rail.envs.{benchmark}"),
+        code=code_of("rail.checks.bands", "rail.envs.{benchmark}"),
         config=check_config,
     shell:
         "python -m rail {params.verb} --benchmark {wildcards.benchmark} --policy {input.policy} "
@@ -30,7 +30,7 @@ use rule bands as headroom with:
         f"{LOGS}/checks/{{benchmark}}/warm{{warm}}.headroom.log",
     params:
         verb="headroom",
-        code=code_of("rail.checks", "rail.envs.{benchmark}"),
+        code=code_of("rail.checks.headroom", "rail.envs.{benchmark}"),
         config=check_config,
 
 

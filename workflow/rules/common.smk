@@ -10,7 +10,7 @@ from snakemake.settings.types import DeploymentMethod
 
 from rail.errors import RailError
 from rail.fingerprint import fingerprint, modules_in_notebook
-from rail.runs import benchmark_config, load_config, method_config, methods_of, names_of
+from rail.runs import benchmark_config, grid_methods, load_config, method_config, names_of
 
 if workflow.config_settings.config:
     raise WorkflowError("use --configfile with an overlay: jobs do not see values of --config")
@@ -22,14 +22,13 @@ CONFIG_FILES = list(
 try:
     CONFIG = load_config(CONFIG_FILES)
     BENCHMARKS = {name: benchmark_config(CONFIG, name) for name in CONFIG.benchmarks}
-    CHOSEN = methods_of(CONFIG)
+    GRID_METHODS = grid_methods(CONFIG)
     # Every known method may be asked for; the grid is what the scale's sets choose.
     METHODS = {name: method_config(CONFIG, name) for name in names_of(CONFIG.folder / "methods")}
 except RailError as error:
     raise WorkflowError(str(error)) from None
 
 READ = {config.reads for config in METHODS.values() if config.reads}
-GRID_METHODS = sorted({*CHOSEN, *(METHODS[name].reads for name in CHOSEN if METHODS[name].reads)})
 RESULTS = CONFIG.results
 LOGS = f"{RESULTS}/logs"
 RUN = f"{RESULTS}/runs/{{benchmark}}/{{method}}/seed{{seed}}"

@@ -21,6 +21,12 @@ def warm_start_of(wildcards):
     return WARM_START.format(benchmark=wildcards.benchmark, warm=warm)
 
 
+def initial_evaluation(wildcards):
+    """Return the evaluation of a seed's initial policy."""
+    warm = int(wildcards.seed) % CONFIG.warm_start.count
+    return f"{CHECKS}/evaluation.parquet".format(benchmark=wildcards.benchmark, warm=warm)
+
+
 def recorded(wildcards):
     """Return what a yoked method reads: tables and promotion checkpoint of another method's run."""
     source = METHODS[wildcards.method].reads
@@ -46,6 +52,18 @@ def evaluation_config(wildcards):
     return as_json(CONFIG.evaluation, CONFIG.policy, benchmark_values(wildcards, TEST_PANEL))
 
 
-def notebook_code(wildcards, input):
-    """Return the digest of the code that runs a notebook and of all that its cells import."""
-    return fingerprint("rail.notebook", *modules_in_notebook(Path(input.notebook)))
+def parameters(**values):
+    """Return command-line options that set the parameters of a notebook."""
+    common = {"results": RESULTS, "benchmark": CONFIG.benchmarks[0]}
+    texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in {**common, **values}.items()}
+    return [word for name, text in texts.items() for word in ("-p", f"{name}={text}")]
+
+
+def notebook_code(notebook):
+    """Return a function: the digest of the code that runs `notebook` and of all it imports."""
+
+    # Not a function of `input`: snakemake leaves such parameters out of its rerun triggers.
+    def digest(wildcards):
+        return fingerprint("rail.notebook", *modules_in_notebook(Path(notebook)))
+
+    return digest

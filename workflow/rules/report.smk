@@ -1,11 +1,13 @@
 # One page for the reader: verdicts, tables, figures.
 rule report:
     input:
-        claims=rules.claims.output,
+        claims=rules.claims.output.ledger,
         tables=rules.tables.input,
         figures=rules.figures.input,
         checks=rules.checks.input,
         runs=rules.runs.input,
+        deviations="config/deviations.yaml",
+        page=[f"rail/report/{name}" for name in ("page.html.jinja", "page.css")],
     output:
         report(
             f"{RESULTS}/report.html",
@@ -22,5 +24,6 @@ rule report:
         runtime=10,
     params:
         code=code_of("rail.report"),
+        config=as_json(CONFIG, {name: METHODS[name].label for name in GRID_METHODS}),
     shell:
-        "python -m rail report --out {output} > {log} 2>&1"
+        "python -m rail report --deviations {input.deviations} --out {output} > {log} 2>&1"

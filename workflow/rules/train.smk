@@ -41,6 +41,8 @@ use rule train as train_source with:
         promotion=f"{RUN}/promotion.pt",
     wildcard_constraints:
         method="|".join(sorted(READ)),
+    # Others wait for these runs.
+    priority: 1
 
 
 rule runs:
