@@ -7,11 +7,11 @@ these figures: its slips lower the all-pass share, its lucky mistakes raise the 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rail.envs.agentbench_db.competence import Competence
+from rail.envs.agentbench_db.competence import Competence, success_probability
 from rail.envs.agentbench_db.demonstrator import Episode, demonstrate
 from rail.envs.agentbench_db.draws import Draws
 from rail.envs.base import Task
@@ -40,7 +40,6 @@ class Bands:
         within: Variance of the success probability over two random boundaries of one rollout.
         noise: Variance of its estimate from `branches` rollouts, mean over boundaries.
         errors: Actions answered with an error, per rollout.
-        words: Characters-free length: whitespace-separated words of a dialogue, mean.
     """
 
     mean: float
@@ -55,6 +54,41 @@ class Bands:
     within: float
     noise: float
     errors: float
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Exact expectations of what `Bands` counts, without a rollout."""
+
+    mean: float
+    mixed: float
+    all_fail: float
+    all_pass: float
+    kinds: Mapping[str, float]
+
+
+def expected(
+    competence: Competence, rows: Sequence[Mapping[str, Any]], rollouts: int = 8
+) -> Expected:
+    """Return the demonstrator's expected bands on generated rows; for turning the dial.
+
+    Args:
+        competence: Map of a warm start.
+        rows: Rows of generated tasks.
+        rollouts: Size of a group.
+    """
+    success = np.array([success_probability(competence, row) for row in rows])
+    kinds: dict[str, list[float]] = defaultdict(list)
+    for row, chance in zip(rows, success, strict=True):
+        kinds[row["type"][0]].append(float(chance))
+    fail, full = (1.0 - success) ** rollouts, success**rollouts
+    return Expected(
+        mean=float(success.mean()),
+        mixed=float((1.0 - fail - full).mean()),
+        all_fail=float(fail.mean()),
+        all_pass=float(full.mean()),
+        kinds={kind: float(np.mean(values)) for kind, values in sorted(kinds.items())},
+    )
 
 
 def bands(
