@@ -3,6 +3,8 @@
 import csv
 import hashlib
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +125,17 @@ def test_sign_that_hangs_on_the_warm_start_is_said(tmp_path: Path) -> None:
     arm(tmp_path, "twin", [50, 50, 50, 50])
     (row,) = compute([claim()], tmp_path)
     assert row["qualifiers"] == ["depends on the initial policy"]
+
+
+def test_warm_starts_are_those_that_the_runs_recorded(tmp_path: Path) -> None:
+    for method in ("rail", "twin"):
+        for seed in SEEDS:
+            rows = evaluation_rows({"a": [1, 0, seed % 2]})
+            info = {"run": {"warm_start": 0}}
+            write_run(tmp_path, method, seed, evaluation=rows, billed=[10], info=info)
+    (row,) = compute([claim()], tmp_path)
+    assert row["qualifiers"] == ["1 of 4 initial policies sampled"]
+    assert (row["verdict"], row["estimate"], row["p"]) == ("equivalent", 0.0, 1.0)
 
 
 def test_missing_arms_are_not_run_and_missing_seeds_are_said(tmp_path: Path) -> None:
@@ -349,3 +362,12 @@ def test_bad_files_are_one_clear_line(tmp_path: Path) -> None:
     path.write_text(yaml.safe_dump({"claims": [ENTRY, ENTRY]}))
     with pytest.raises(ConfigError, match="claim P1: the id is used twice"):
         load_claims(path, ["rail", "twin"], ["db"])
+
+
+def test_analysis_imports_no_torch() -> None:
+    program = (
+        "import sys, rail.claims, rail.stats.controller, rail.stats.aggregate, rail.traces.export\n"
+        "sys.exit('torch' in sys.modules)\n"
+    )
+    root = str(Path(__file__).parents[1])
+    assert subprocess.run([sys.executable, "-c", program], cwd=root, check=False).returncode == 0

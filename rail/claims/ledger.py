@@ -18,14 +18,13 @@ from rail.stats.evidence import Evidence, NotRun
 from rail.stats.multiplicity import benjamini_hochberg, holm
 from rail.stats.paired import sign_flip_test, t_test
 from rail.stats.registration import registration
-from rail.stats.summary import Summary, strata, summarise
+from rail.stats.summary import Summary, summarise
 from rail.stats.verdict import Verdict, initial_policy, non_inferiority, superiority
 
 ALPHA = 0.05
 """Confirmatory family: level of Holm's procedure (protocol section 5)."""
 FALSE_DISCOVERY = 0.10
 """Secondary claims: rate of Benjamini-Hochberg (protocol section 5)."""
-WARM_STARTS = 4
 REFERENCE = "grpo_16"
 """Margins are also shown as a share of what this method gained over its warm start."""
 
@@ -98,22 +97,33 @@ def _judge(claim: Claim, evidence: Evidence, panel: str, lock: Path | None) -> R
         void = any(sample.void for sample in samples.values())
         why = Verdict("void" if void else "not run", tuple(_notes(samples, None)))
         return _row(claim, evidence, why, None, samples, panel, lock)
-    verdict = _verdict(claim, kind.rule, summary, samples)
+    verdict = _verdict(claim, evidence, summary, samples)
     return _row(claim, evidence, verdict, summary, samples, panel, lock)
 
 
-def _verdict(claim: Claim, rule: str, summary: Summary, samples: dict[str, Sample]) -> Verdict:
+def _verdict(
+    claim: Claim, evidence: Evidence, summary: Summary, samples: dict[str, Sample]
+) -> Verdict:
     estimate = summary.estimate
-    if rule == "non_inferiority":
+    if KINDS[claim.kind].rule == "non_inferiority":
         ratios = [sample.budget_ratio for sample in samples.values()]
         found = non_inferiority(estimate.ci95, claim.margin, sum(ratios) / len(ratios))
     else:
         found = superiority(estimate.mean, estimate.ci95, estimate.ci90, claim.margin)
     said = list(found.qualifiers)
     said += ["one seed: no interval"] if estimate.n < 2 else []
-    said += initial_policy(estimate, strata(summary.values, WARM_STARTS))
+    said += initial_policy(estimate, _strata(claim, evidence, summary))
     said += _notes(samples, summary)
     return Verdict("descriptive" if claim.descriptive else found.word, tuple(said))
+
+
+def _strata(claim: Claim, evidence: Evidence, summary: Summary) -> dict[int, list[float]]:
+    """Return the values by the warm start that the first arm's run started from."""
+    found: dict[int, list[float]] = {}
+    for seed, value in summary.values.items():
+        warm = evidence.warm_start(claim.benchmarks[0], claim.arms[0], seed)
+        found.setdefault(warm, []).append(value)
+    return found
 
 
 def _notes(samples: dict[str, Sample], summary: Summary | None) -> list[str]:

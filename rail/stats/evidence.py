@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+WARM_STARTS = 4
+
+
 class NotRun(DataError):
     """What a comparison needs is not in the results (yet)."""
 
@@ -57,6 +60,11 @@ class Evidence:
     def run(self, benchmark: str, method: str, seed: int) -> Run:
         """Return a run's descriptor."""
         return self._runs[benchmark, method, seed]
+
+    def warm_start(self, benchmark: str, method: str, seed: int) -> int:
+        """Return the warm start of a run: as recorded, else seed mod 4 (protocol section 1)."""
+        recorded = self.run(benchmark, method, seed).info.get("run", {}).get("warm_start")
+        return seed % WARM_STARTS if recorded is None else int(recorded)
 
     def table(self, benchmark: str, method: str, seed: int, name: str) -> "pd.DataFrame":
         """Return a table of a run, its name in columns benchmark, method, seed.

@@ -1,6 +1,6 @@
 """From the samples of a comparison to its statistics: the part that all kinds share."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,14 +66,6 @@ def summarise(samples: Mapping[str, Sample], name: str) -> Summary | None:
         ),
         incomplete=sorted(set.union(*sets) - set(seeds)),
     )
-
-
-def strata(values: Mapping[int, float], warm_starts: int) -> dict[int, Sequence[float]]:
-    """Return the values by warm start: seed k starts from warm start k mod `warm_starts`."""
-    found: dict[int, list[float]] = {}
-    for seed, value in values.items():
-        found.setdefault(seed % warm_starts, []).append(value)
-    return dict(found)
 
 
 def _bootstrap(samples: Mapping[str, Sample], seeds: list[int], name: str) -> Interval | None:

@@ -3,7 +3,7 @@
 import pytest
 
 from rail.seeding import generator
-from rail.stats.intervals import Interval
+from rail.stats.intervals import Interval, t_interval
 from rail.stats.paired import paired
 from rail.stats.verdict import initial_policy, is_void, non_inferiority, superiority
 
@@ -76,3 +76,23 @@ def test_yoked_pair_is_void_beyond_one_percent() -> None:
     assert not is_void(990, 1000)
     assert is_void(1011, 1000)
     assert is_void(989, 1000)
+
+
+@pytest.mark.parametrize(
+    ("effect", "word", "share"),
+    [
+        (0.0, "equivalent", 0.94),  # the pilot's planning figures: 16 pairs, sd .033, delta .03
+        (0.03, "supported", 0.50),
+        (0.05, "supported", 0.99),
+    ],
+)
+def test_rule_has_the_planned_power(effect: float, word: str, share: float) -> None:
+    rng = generator(0, "power", word)
+    words = []
+    for _ in range(400):
+        values = rng.normal(effect, 0.033, 16)
+        ci95, ci90 = t_interval(values, 0.95), t_interval(values, 0.90)
+        words.append(superiority(float(values.mean()), ci95, ci90, 0.03).word)
+    assert words.count(word) / 400 == pytest.approx(share, abs=0.06)
+    if effect == 0.0:
+        assert (words.count("supported") + words.count("contradicted")) / 400 <= 0.064
