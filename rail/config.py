@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from rail.interventions import Decoding, InterventionSpace
+
 
 class Strict(BaseModel):
     """A frozen section that refuses unknown keys."""
@@ -17,6 +19,30 @@ class Strict(BaseModel):
 
 Positive = Annotated[int, Field(gt=0)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class DecodingConfig(Strict):
+    """A decoding regime; top-p 1 keeps importance weights exact."""
+
+    temperature: Annotated[float, Field(gt=0.0)]
+    top_p: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
+
+
+class SpaceConfig(Strict):
+    """The intervention space of a method; protocol section 3 (temperatures are `our choice`)."""
+
+    budgets: tuple[Positive, ...] = (4, 8, 12)
+    regimes: dict[str, DecodingConfig] = {
+        "EXPLOIT": DecodingConfig(temperature=0.7),
+        "MILD": DecodingConfig(temperature=1.0),
+        "AGGRESSIVE": DecodingConfig(temperature=1.25),
+    }
+    cost_weight: Annotated[float, Field(ge=0.0)] = 0.005
+
+    def build(self) -> InterventionSpace:
+        """Return the space."""
+        regimes = {name: Decoding(r.temperature, r.top_p) for name, r in self.regimes.items()}
+        return InterventionSpace.build(self.budgets, regimes, self.cost_weight)
 
 
 class PolicyConfig(Strict):
@@ -108,6 +134,7 @@ class Config(Strict):
     folder: Path = Field(default=Path("config"), exclude=True)  # where the YAML files lie
     benchmarks: tuple[str, ...]
     method_sets: tuple[str, ...]
+    methods: dict[str, dict[str, Any]] = {}  # laid over config/methods/<name>.yaml, by name
     seeds: tuple[int, ...]
     test_panel: str = "a"
     policy: PolicyConfig = PolicyConfig()

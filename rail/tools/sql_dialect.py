@@ -90,7 +90,10 @@ class _Parser(ExpressionParser):
                 else:
                     out.append(token.text)
             elif context == "set":
-                out.append(self._assignment())
+                start = self.index
+                target = self._assignment()
+                # Nothing that can be assigned to: pass the token on, sqlite names the mistake.
+                out.append(target if self.index > start else self.take().text)
             else:
                 start = self.index
                 expr = self.expression(0, context)
