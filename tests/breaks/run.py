@@ -2,8 +2,8 @@
 
     python -m tests.breaks.run [name ...]
 
-A patch starts with lines `breaks: <pytest node id>`; each named test must pass on the untouched tree
-and fail on the broken copy. A patch that no longer applies is a failure too.
+A patch starts with lines `breaks: <pytest node id>`; each named test must pass on the untouched
+tree and fail on the broken copy. A patch that no longer applies is a failure too.
 """
 
 import argparse
