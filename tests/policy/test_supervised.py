@@ -8,7 +8,7 @@ from rail.policy.tiny import build_model
 from rail.policy.tokenizer import train_tokenizer
 
 SMALL = PolicyConfig(hidden=32, layers=2, heads=2, feed_forward=32)
-TOKENIZER = train_tokenizer(["a b c"] * 3, (), 300)
+TOKENIZER = train_tokenizer(["a b c"] * 3, (), 400)
 
 
 def sequences(*lengths: int) -> Encoded:

@@ -10,7 +10,7 @@ from rail.policy.tokenizer import train_tokenizer
 
 @pytest.fixture(scope="module")
 def tokenizer() -> PreTrainedTokenizerFast:
-    return train_tokenizer(["a b c"] * 3, (), 300)
+    return train_tokenizer(["a b c"] * 3, (), 400)
 
 
 def test_the_default_policy_has_the_planned_size(tokenizer: PreTrainedTokenizerFast) -> None:

@@ -33,20 +33,36 @@ def test_markers_come_first_and_pieces_are_one_token_each(
     assert (tokenizer.pad_token_id, tokenizer.eos_token_id) == (0, 4)
 
 
-def test_a_value_is_cut_the_same_way_in_an_observation_and_in_a_query(
+def test_a_value_is_cut_the_same_way_wherever_it_stands(
     tokenizer: PreTrainedTokenizerFast,
 ) -> None:
     assert cut(tokenizer, "[(7897,)]") == ["[(", "78", "97", ",)]"]
-    assert cut(tokenizer, "= -789 OR") == ["=", " ", "-", "78", "9", " ", "O", "R"]
-    assert cut(tokenizer, "x=-45") == ["x", "=", "-", "45"]
     assert cut(tokenizer, "'river'") == ["'", "river", "'"]
+    assert cut(tokenizer, "x=-45") == ["x", "=", "-", "45"]
+    number = [cut(tokenizer, text) for text in ("= -789", "('-789')", "-789")]
+    assert [[t for t in tokens if t.isdigit()] for tokens in number] == [["78", "9"]] * 3
+
+
+def test_a_column_has_no_leading_space_after_a_keyword_or_a_comma() -> None:
+    seen = train_tokenizer(["SELECT cost, size FROM t", "[('cost', 'size')]"] * 40, (), 400)
+    query = cut(seen, "SELECT cost, size FROM t")
+    assert query == ["SELECT ", "cost", ", ", "size", " FROM ", "t"]
+    assert cut(seen, "[('cost', 'size')]") == ["[('", "cost", "', '", "size", "')]"]
+
+
+def test_a_rare_word_is_spelled_in_syllables_and_a_frequent_one_is_not() -> None:
+    met = ["'Kogu'"] * 3 + ["'Zemo'"] * 2 + ["'Vura'"] * 2
+    seen = train_tokenizer([*met, *["x"] * 1793], (), 500)  # of 1800 texts: frequent from 3 on
+    assert cut(seen, "'Kogu'") == ["'", "Kogu", "'"]
+    assert cut(seen, "'Zemo'") == ["'", "Ze", "mo", "'"]
+    assert cut(seen, "'Zera'") == ["'", "Ze", "ra", "'"]  # never met as a word
 
 
 def test_dates_and_decimals_are_cut_into_their_parts() -> None:
-    seen = train_tokenizer(["2024-03-15", "12.50", "20"] * 5, (), 300)
+    seen = train_tokenizer(["2024-03-15", "12.50"] * 5, (), 400)
     assert cut(seen, "2024-03-15") == ["2024", "-03", "-15"]
     assert cut(seen, "12.50") == ["12", ".5", "0"]
-    assert cut(seen, "202403") == ["20", "24", "0", "3"]  # no year without the hyphen
+    assert cut(seen, "202403") == ["20", "24", "03"]  # no year without the hyphen
 
 
 @pytest.mark.parametrize("text", ["é日本 🙂\n\t two  spaces", "`a``b`\\'\"", " <|end|>", ""])
@@ -55,13 +71,13 @@ def test_any_text_survives(tokenizer: PreTrainedTokenizerFast, text: str) -> Non
 
 
 def test_the_vocabulary_limit_counts_markers_and_pieces() -> None:
-    many = [f"word{chr(97 + i % 26)}{chr(97 + i // 26)} again" for i in range(600)] * 2
-    assert len(train_tokenizer(many, PIECES, 280)) == 280
+    many = [f"{chr(97 + i % 26)}{chr(97 + i // 26)}x" for i in range(300)] * 2
+    assert len(train_tokenizer(many, PIECES, 400)) == 400
 
 
 def test_a_vocabulary_without_room_for_the_bytes_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"policy.vocabulary is 263, .* need 264"):
-        train_tokenizer(texts(2), PIECES, 263)  # 256 bytes, 5 markers, 3 pieces
+    with pytest.raises(ConfigError, match=r"policy.vocabulary is 363, .* need 364"):
+        train_tokenizer(texts(2), PIECES, 363)  # 256 bytes, 100 pairs, 5 markers, 3 pieces
 
 
 def test_equal_pieces_are_refused() -> None:

@@ -47,7 +47,7 @@ def test_the_record_says_what_was_done(built: Path) -> None:
     assert record["demonstrations"] == 60
     assert record["warm_start"]["steps"] == 3
     assert [step for step, _ in record["loss"]] == [3]
-    assert 3 * 4 * 20 < record["trained_tokens"] < 3 * 4 * record["longest_episode"]
+    assert 3 * 4 * 20 < record["trained_tokens"] <= 3 * 4 * record["longest_episode"]
     assert set(json.loads((built / "a" / "clock.json").read_text())) == {"seconds", "cpu_seconds"}
 
 
