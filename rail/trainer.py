@@ -12,7 +12,7 @@ from rail.errors import ConfigError
 from rail.grpo.update import Updater
 from rail.methods.base import Method, MethodContext, Record
 from rail.policy.actor import open_actor
-from rail.policy.loading import publishing
+from rail.policy.loading import publishing, save_policy
 from rail.rollout.engine import Engine
 from rail.rollout.evaluation import EVALUATION_SEED, evaluate_policy
 from rail.rollout.ledger import Bill
@@ -145,8 +145,7 @@ class Trainer:
     def save_policy(self, folder: Path) -> None:
         """Write weights and tokenizer as a policy folder."""
         with publishing(folder) as temporary:
-            self.actor.model.save_pretrained(temporary)
-            self.actor.chat.tokenizer.save_pretrained(temporary)
+            save_policy(self.actor.model, self.actor.chat.tokenizer, temporary)
 
 
 def _read_record(folder: Path) -> Record:
