@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import resource
+import stat
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,22 @@ def test_parent_that_is_a_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("x")
     with pytest.raises(StorageError, match="cannot write"):
         atomic.write_text(tmp_path / "plain" / "a.txt", "y")
+
+
+def test_bytes_are_on_disk_before_the_name_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forced: list[tuple[bool, bool]] = []
+    real = os.fsync
+
+    def watching(descriptor: int) -> None:
+        is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        forced.append((is_folder, (tmp_path / "a.bin").exists()))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watching)
+    atomic.write_bytes(tmp_path / "a.bin", b"x")
+    assert forced == [(False, False), (True, True)]
 
 
 def test_json_is_sorted_and_refuses_nan(tmp_path: Path) -> None:

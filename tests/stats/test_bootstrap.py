@@ -43,6 +43,13 @@ def test_it_covers_about_as_often_as_it_says() -> None:
     assert 0.91 <= covered / 300 <= 0.99
 
 
+def test_it_reaches_further_to_the_side_of_the_long_tail() -> None:
+    values = np.exp(generator(0, "skew").normal(0, 1, (12, 1)))
+    found = studentised_bootstrap({"a": values}, generator(0, "boot"))
+    mean = values.mean()
+    assert found.high - mean > 1.3 * (mean - found.low)
+
+
 def test_weights_choose_the_stratum() -> None:
     data = {"a": np.array([[1.0], [1.0], [1.0]]), "b": np.array([[0.0], [5.0], [9.0]])}
     found = studentised_bootstrap(data, generator(0, "boot"), weights={"a": 1.0, "b": 0.0})

@@ -22,6 +22,7 @@ NAN = float("nan")
         (0.000, (-0.029, 0.029), (-0.024, 0.024), "equivalent", ()),
         (0.010, (0.001, 0.019), (0.003, 0.017), "equivalent", ("detectable, below delta",)),
         (0.010, (-0.001, 0.021), (0.001, 0.019), "equivalent", ("detectable, below delta",)),
+        (-0.01, (-0.021, 0.001), (-0.019, -0.001), "equivalent", ("detectable, below delta",)),
         (0.000, (-0.036, 0.036), (-0.030, 0.030), "equivalent", ()),  # "within" includes delta
         (0.000, (-0.040, 0.040), (-0.031, 0.031), "undecided", ()),
         (0.029, (0.010, 0.048), (0.013, 0.045), "undecided", ()),  # above 0, below delta
