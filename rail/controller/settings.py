@@ -1,6 +1,6 @@
 """Every value of the controller; what neither paper nor protocol fixes says `our choice`."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -19,17 +19,19 @@ class ControllerSettings(Strict):
 
     # State.
     prefix_only: bool = False  # protocol section 4: the correction's second factor
-    hidden_size: Positive = 16  # our choice: 128 raw dimensions against about 500 traces overfit
-    task_size: Positive = 16  # our choice: as many as the hidden state's
+    hidden_size: Literal[16] = 16  # our choice: 128 raw dimensions would overfit 500 traces
+    task_size: Literal[16] = 16  # our choice, as above; the columns' names fix both
     group_scale: Positive = 32  # our choice: n is divided by the largest group a task may reach
     ema_decay: Share = 0.9  # our choice: a task is met few times; one visit moves it by a tenth
 
     # Network and fit.
-    heads: Positive = 3  # our choice: fewest heads that give a spread
+    heads: Annotated[int, Field(gt=0, le=62)] = 3  # our choice: fewest that give a spread
     width: Positive = 64  # our choice: 8,051 weights a head, a refit stays under 10 % of a step
     learning_rate: Rate = 1e-3  # our choice: AdamW's own default
     weight_decay: Weight = 1e-3  # our choice: labels are noisy, the last layer should stay small
-    fit_steps: Positive = 50  # our choice: full-batch steps per policy step, warm-started
+    fit_steps: Positive = (
+        20  # our choice: full-batch, warm-started; 50 were no better in simulation
+    )
     huber_delta: Rate = 0.1  # our choice: about one sd of the label (the paper gives the loss only)
     half_life: Rate = 8.0  # policy steps; protocol section 3
     replay: Positive = (
