@@ -47,7 +47,8 @@ def train(run: RunConfig, policy: Path, state: Path, out: Path, reads: Path | No
         LockError: If another process trains in `state`.
     """
     with checkpoint.locked(state), _terminating() as asked_to_stop:
-        folder = StateFolder(state, key_of(run, policy))
+        key = key_of(run, policy)
+        folder = StateFolder(state, key)
         trainer = Trainer(run, policy, reads)
         step = _restore(trainer, folder, reads)
         progress = _Progress(state / "progress.jsonl", run.train.steps, step)
@@ -56,15 +57,16 @@ def train(run: RunConfig, policy: Path, state: Path, out: Path, reads: Path | No
                 folder.add(table, rows)
             step += 1
             promoted = trainer.method.promoted_step == step
+            if promoted:  # before the checkpoint: a run that goes on from it has the file
+                checkpoint.save(state / PROMOTION, {"step": step, **trainer.state_dict()})
             if promoted or step % run.train.checkpoint_every == 0 or asked_to_stop:
                 folder.save(step, trainer.state_dict())
-            if promoted:
-                checkpoint.save(state / PROMOTION, {"step": step, **trainer.state_dict()})
             progress.line(step, trainer.headline)
             if asked_to_stop:
                 LOGGER.warning("stopped by a signal after step %d; run again to go on", step)
                 raise SystemExit(143)
-        _write(trainer, folder, run, policy, state, out)
+        record = {"key": key, "warm_start": digest_of(policy / "model.safetensors")}
+        _write(trainer, folder, run, record, state, out)
 
 
 def _restore(trainer: Trainer, folder: StateFolder, reads: Path | None) -> int:
@@ -85,7 +87,12 @@ def _restore(trainer: Trainer, folder: StateFolder, reads: Path | None) -> int:
 
 
 def _write(
-    trainer: Trainer, folder: StateFolder, run: RunConfig, policy: Path, state: Path, out: Path
+    trainer: Trainer,
+    folder: StateFolder,
+    run: RunConfig,
+    record: dict[str, Any],
+    state: Path,
+    out: Path,
 ) -> None:
     for table, schema in TABLES.items():
         write_table(out / f"{table}.parquet", folder.rows(table), schema)
@@ -95,19 +102,14 @@ def _write(
         atomic.write_bytes(out / PROMOTION, content)
     elif trainer.method.promoted_step > 0:
         raise CheckpointError(f"{state / PROMOTION} is missing: delete {state} and run again")
-    atomic.write_json(out / "run.json", {**_record(trainer, run, policy), **versions()})
-
-
-def _record(trainer: Trainer, run: RunConfig, policy: Path) -> dict[str, Any]:
-    return {
+    record |= {
         "run": run.model_dump(mode="json"),
-        "key": key_of(run, policy),
-        "warm_start": digest_of(policy / "model.safetensors"),
         "panels": trainer.panel_hashes,
         "promoted_by": trainer.method.promoted_by,
         "promoted_step": trainer.method.promoted_step,
         "totals": trainer.totals(),
     }
+    atomic.write_json(out / "run.json", {**record, **versions()})
 
 
 class _Progress:

@@ -1,4 +1,4 @@
-"""A whole run in about a second: the toy benchmark, a policy of 10,000 weights, real code throughout."""
+"""A whole run in about a second: the toy benchmark, a tiny policy, real code throughout."""
 
 from pathlib import Path
 

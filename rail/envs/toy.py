@@ -1,7 +1,8 @@
-"""The smallest complete benchmark: a code of letters, one letter a turn. For tests and as an example.
+"""The smallest complete benchmark: a code of letters, one letter a turn; for tests, and to copy.
 
 The prompt shows the first letter; a right letter is answered with the next one, a wrong letter with
-nothing, so that the next must be guessed. Reward 1 for at most `slack` wrong letters (`our choice`).
+nothing, so that the next must be guessed. Reward 1 for at most `slack` wrong letters (`our
+choice`).
 """
 
 from collections.abc import Iterator, Sequence
