@@ -46,7 +46,9 @@ def seed_dots(
         )  # fmt: skip
         summary = intervals.loc[intervals["method"] == method].iloc[0]
         axis.plot([summary["low"], summary["high"]], [row + 0.12] * 2, color=mark.color, lw=2)
-        axis.plot(summary["mean"], row + 0.12, marker=mark.marker, ms=6.5, color=mark.color)
+        axis.plot(
+            summary["mean"], row + 0.12, marker=mark.marker, ms=6.5, color=mark.color, zorder=4
+        )
         _value(axis, f"{summary['mean']:.3f}", summary["mean"], row + 0.12, mark.text)
     _rows(axis, [labels.get(method, method) for method in methods])
     axis.set_xlabel(xlabel)
@@ -73,7 +75,7 @@ def forest(
     for index, row in enumerate(differences.to_dict("records")):
         color = colors[index] if colors else INK
         axis.plot([row["low"], row["high"]], [-index] * 2, color=color, lw=2)
-        axis.plot(row["estimate"], -index, marker="o", ms=5.5, color=color)
+        axis.plot(row["estimate"], -index, marker="o", ms=5.5, color=color, zorder=4)
         _value(axis, _signed(row["estimate"]), row["estimate"], -index, color)
     _rows(axis, [str(label) for label in differences["label"]])
     axis.set_xlabel(f"{xlabel}\n(shaded: within \N{PLUS-MINUS SIGN}{margin:g})")
@@ -124,6 +126,37 @@ def curves(
     name_ends(axis, ends)
 
 
+def bands(
+    axis: "Axes",
+    table: "pd.DataFrame",
+    labels: Mapping[str, str],
+    xlabel: str,
+    ylabel: str,
+    limits: tuple[float, float] | None = None,
+) -> None:
+    """Draw mean lines in interval bands, for few lines with many points; named at their ends.
+
+    Arguments as in `curves`; `limits` fixes the y axis to the range of the measure, which the t
+    interval of a few seeds can leave. Without any row the panel says so.
+    """
+    ends: list[tuple[float, float, str, str]] = []
+    for method in ordered(table["method"]):
+        mark = look(method)
+        line = table.loc[table["method"] == method].sort_values("x")
+        axis.fill_between(line["x"], line["low"], line["high"], color=mark.color, alpha=0.14, lw=0)
+        axis.plot(line["x"], line["mean"], color=mark.color, ls=mark.dash)
+        last = line.iloc[-1]
+        ends.append((last["x"], last["mean"], labels.get(method, method), mark.text))
+    if not ends:
+        axis.text(0.5, 0.5, "no draws", transform=axis.transAxes, ha="center", color=MUTED)
+    axis.set_xlabel(xlabel)
+    axis.set_ylabel(ylabel)
+    axis.margins(x=0.02)
+    if limits is not None:
+        axis.set_ylim(*limits)
+    name_ends(axis, ends)
+
+
 def name_ends(axis: "Axes", ends: Sequence[tuple[float, float, str, str]]) -> None:
     """Write (x, y, text, colour) right of the plot at height y, moved apart where they would touch.
 
@@ -148,47 +181,35 @@ def name_ends(axis: "Axes", ends: Sequence[tuple[float, float, str, str]]) -> No
 
 
 def allowed_ranges(axis: "Axes", table: "pd.DataFrame", xlabel: str) -> None:
-    """Draw one row per figure: estimate, interval, and the range that it must lie in.
+    """Draw one row per label: each estimate with its interval, and the range they must lie in.
 
     Args:
         axis: Where to draw.
-        table: Columns label, estimate, low, high, at_least, at_most; from top to bottom. Outside
-            its range an estimate gets an open mark.
+        table: Columns label, estimate, low, high, at_least, at_most; rows of one label share its
+            line, the first on top. A NaN limit means that this side is open; both NaN, none. An
+            estimate outside its range gets an open mark.
         xlabel: Name and unit of the estimate.
     """
-    for index, row in enumerate(table.to_dict("records")):
-        axis.barh(
-            -index, row["at_most"] - row["at_least"], left=row["at_least"], height=0.7,
-            color=BAND, edgecolor="#cfc6ae", lw=0.6,
-        )  # fmt: skip
-        inside = row["at_least"] <= row["estimate"] <= row["at_most"]
-        axis.plot([row["low"], row["high"]], [-index] * 2, color=INK, lw=1.6)
-        axis.plot(
-            row["estimate"], -index, marker="o", ms=6, color=INK, mfc=INK if inside else "white"
-        )
-    _rows(axis, [str(label) for label in table["label"]])
-    axis.set_xlabel(xlabel)
-
-
-def bars(axis: "Axes", table: "pd.DataFrame", xlabel: str, reference: float | None = None) -> None:
-    """Draw horizontal bars with their values written at the end.
-
-    Args:
-        axis: Where to draw.
-        table: Columns label, value; `color` if present. From top to bottom.
-        xlabel: Name and unit of the value.
-        reference: A vertical line to compare with.
-    """
-    rows = table.to_dict("records")
-    for index, row in enumerate(rows):
-        axis.barh(-index, row["value"], height=0.62, color=row.get("color", look("rail").color))
-        axis.annotate(
-            f"{row['value']:.2f}", (max(row["value"], 0), -index), (3, 0),
-            textcoords="offset points", va="center", fontsize=7.5,
-        )  # fmt: skip
-    if reference is not None:
-        axis.axvline(reference, color=INK, lw=0.9, ls=(0, (3, 2)))
-    _rows(axis, [str(row["label"]) for row in rows])
+    labels = list(dict.fromkeys(table["label"]))
+    spans = table.groupby("label", sort=False)[["at_least", "at_most"]].first()
+    left = float(np.nanmin(table[["estimate", "low", "at_least"]].to_numpy())) - 0.02
+    right = float(np.nanmax(table[["estimate", "high", "at_most"]].to_numpy())) + 0.02
+    for position, label in enumerate(labels):
+        low, high = (float(value) for value in spans.loc[label])
+        if not (np.isnan(low) and np.isnan(high)):
+            start, end = np.nan_to_num(low, nan=left), np.nan_to_num(high, nan=right)
+            axis.barh(-position, end - start, left=start, height=0.84, color=BAND, lw=0)
+            for limit in (low, high):
+                axis.plot([limit] * 2, [-position - 0.42, -position + 0.42], color=MUTED, lw=1)
+        rows = table.loc[table["label"] == label]
+        for index, row in enumerate(rows.to_dict("records")):
+            y = -position + 0.6 * ((len(rows) - 1) / 2 - index) / max(len(rows), 1)
+            outside = row["estimate"] < row["at_least"] or row["estimate"] > row["at_most"]
+            axis.plot([row["low"], row["high"]], [y] * 2, color=INK, lw=1.2)
+            fill = "white" if outside else INK
+            axis.plot(row["estimate"], y, marker="o", ms=4.5, color=INK, mfc=fill)
+    axis.set_xlim(left, right)
+    _rows(axis, labels)
     axis.set_xlabel(xlabel)
 
 
@@ -222,7 +243,7 @@ def predicted_against_realised(
         axis.plot(ends, ends, color=MUTED, lw=0.8)
         axis.plot(means[:, 0], means[:, 1], color=INK, marker="o", ms=4, lw=1.2)
     axis.set_xlabel("predicted gain f")
-    axis.set_ylabel("realised gain y, net of cost")
+    axis.set_ylabel("realised gain y")
 
 
 def _signed(value: float) -> str:
@@ -232,7 +253,8 @@ def _signed(value: float) -> str:
 def _value(axis: "Axes", text: str, x: float, y: float, color: str) -> None:
     """Write a number above a mark, readable on top of lines."""
     axis.annotate(
-        text, (x, y), (0, 4.5), textcoords="offset points", ha="center", fontsize=7.5, color=color,
+        text, (x, y), (0, 4.5), textcoords="offset points", ha="center", fontsize=7.5,
+        color=color, zorder=3,
         bbox={"facecolor": "white", "alpha": 0.75, "pad": 0.6, "lw": 0},
     )  # fmt: skip
 

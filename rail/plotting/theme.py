@@ -56,6 +56,10 @@ _FIXED = {
     "grpo_wide": Look("#007a5a", "v", _SOLID),
     "grpo_16": Look("#4d4d4d", "P", _DASHED),
     "grpo_8": Look("#858585", "X", _DOTTED),
+    # Predictors: the controller is RAIL's.
+    "controller": Look("#0072b2", "o", _SOLID),
+    "pool_mean": Look("#c04a00", "D", _MIXED),
+    "constant": Look("#6b6b6b", "s", _DOTTED),
 }
 _SPARE_COLORS = ("#2a8fc4", "#7a5195", "#8a6d00", "#5c7f2a", "#b3365b", "#3f6d8a", "#6b4e37")
 _SPARE_MARKERS = ("<", ">", "p", "h", "*", "d", "8")

@@ -92,20 +92,23 @@ def test_labels_move_as_little_as_needed(heights: list[float], expected: list[fl
 
 
 def test_estimate_outside_its_range_has_an_open_mark(axis: Axes) -> None:
+    nan = float("nan")
     table = pd.DataFrame(
-        {
-            "label": ["mean", "mixed"], "estimate": [0.4, 0.7], "low": [0.38, 0.65],
-            "high": [0.42, 0.75], "at_least": [0.3, 0.4], "at_most": [0.45, 0.6],
-        }
-    )  # fmt: skip
+        [
+            ("mean", 0.4, 0.38, 0.42, 0.3, 0.45),
+            ("mean", 0.5, 0.48, 0.52, 0.3, 0.45),  # above the range
+            ("fail", 0.1, 0.05, 0.15, 0.2, nan),  # below an open range
+            ("free", 0.9, nan, nan, nan, nan),  # nothing asked
+        ],
+        columns=["label", "estimate", "low", "high", "at_least", "at_most"],
+    )
     panels.allowed_ranges(axis, table, "share")
     marks = [line for line in axis.lines if line.get_marker() == "o"]
-    assert [line.get_markerfacecolor() for line in marks] == [theme.INK, "white"]
-
-
-def test_bars_write_their_values(axis: Axes) -> None:
-    panels.bars(axis, pd.DataFrame({"label": ["a", "b"], "value": [0.25, 0.5]}), "share", 0.3)
-    assert written(axis) == ["0.25", "0.50"]
+    fills = [line.get_markerfacecolor() for line in marks]
+    assert fills == [theme.INK, "white", "white", theme.INK]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["mean", "fail", "free"]
+    first, second = (float(np.asarray(mark.get_ydata())[0]) for mark in marks[:2])
+    assert -0.5 < second < first < 0.5
 
 
 def test_calibration_line_is_the_mean_label_of_equally_full_bins(axis: Axes) -> None:
