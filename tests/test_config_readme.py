@@ -5,6 +5,7 @@ import pytest
 from pydantic import BaseModel
 
 from rail.config import BenchmarkConfig, Config, MethodConfig
+from rail.controller.settings import ControllerSettings
 from rail.runs import load_config, method_config, names_of, resolve
 
 CONFIG = Path(__file__).parents[1] / "config"
@@ -41,3 +42,17 @@ def test_every_method_resolves_at_the_default_and_the_smoke_scale() -> None:
             run = resolve(config, "agentbench_db", name, 1001)
             assert run.reads == method_config(config, name).reads
             assert run.train.steps == config.train.steps
+
+
+def test_every_setting_of_rail_is_among_our_choices_with_its_value() -> None:
+    text = (CONFIG.parent / "docs/choices.md").read_text()
+    rows = re.findall(r"^\| (.*?) \| (.*?) \|", text, re.MULTILINE)
+    listed = {
+        key: value
+        for names, values in rows
+        for key, value in zip(re.findall(r"`(\w+)`", names), values.split(", "), strict=False)
+    }
+    settings = ControllerSettings().model_dump()
+    assert set(settings) - set(listed) == set()
+    numbers = {k: listed[k].split()[0] for k, v in settings.items() if not isinstance(v, bool)}
+    assert {k: float(text) for k, text in numbers.items()} == {k: settings[k] for k in numbers}
