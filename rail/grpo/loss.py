@@ -80,8 +80,7 @@ def total(
     Args:
         token: L, shape (M,).
         kl: k3, shape (M,), or None without a KL term.
-        coefficient: c = w over the minibatch's denominator (`rail.grpo.batch.coefficients`), shape
-        (M,).
+        coefficient: c = w over the minibatch's denominator (see `batch.coefficients`), shape (M,).
         importance: u, shape (M,).
         config: Reads `kl_weight`.
     """

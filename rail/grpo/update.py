@@ -127,8 +127,7 @@ class Updater:
 
         Args:
             trees: The groups; trees without a retained rollout are passed over.
-            advantages: For each tree, advantages of `tree.retained()`, or None for the group
-            baseline.
+            advantages: For each tree, those of `tree.retained()`, or None for the group baseline.
             rng: The stream of this step's minibatch order.
             weights: For each tree, tree weights of `tree.retained()`; None: all 1.
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import AttentionInterface, PreTrainedModel
 
 from rail.errors import PolicyError
 
@@ -88,9 +87,6 @@ def attend(
     return nodes.index_select(0, tree.back)[None], None
 
 
-AttentionInterface.register(NAME, attend)
-
-
 @contextmanager
 def tree_attention(model: nn.Module) -> Iterator[None]:
     """Let `model` attend along trees within the block; calls then need a `tree` keyword.
@@ -98,6 +94,9 @@ def tree_attention(model: nn.Module) -> Iterator[None]:
     Raises:
         PolicyError: The model does not take its attention from `transformers.AttentionInterface`.
     """
+    from transformers import AttentionInterface, PreTrainedModel  # takes about a second
+
+    AttentionInterface.register(NAME, attend)
     if not isinstance(model, PreTrainedModel):
         raise PolicyError(
             f"tree packing: got a {type(model).__name__}, expected a transformers.PreTrainedModel; "

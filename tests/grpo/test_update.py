@@ -183,7 +183,7 @@ def test_kl_term_keeps_dead_groups_and_pulls_back_to_the_reference():
             parameter += 0.05 * (-1) ** k
     gone = run(updater, groups(model, (FAILED, FAILED)))
     assert gone.kl > 1e-3
-    values = [gone.kl, *(run(updater, groups(model, (FAILED, FAILED))).kl for _ in range(10))]
+    values = [gone.kl, *(run(updater, groups(model, (FAILED, FAILED))).kl for _ in range(4))]
     assert values[-1] < values[0]
     assert not torch.equal(weights_of(model), start)
 
@@ -200,8 +200,8 @@ def test_resuming_repeats_the_run_bit_by_bit():
         config = UpdateConfig(kl_weight=kl_weight)
         model = tiny_policy()
         updater = Updater(model, TRAIN, config)
-        trees = groups(model)
-        for k in range(4):
+        trees = groups(model, (MIXED, MIXED))
+        for k in range(3):
             run(updater, trees, k)
             if k in cuts:
                 saved, state = weights_of(model), updater.state_dict()
@@ -215,7 +215,7 @@ def test_resuming_repeats_the_run_bit_by_bit():
 
     whole = trained(())
     assert torch.equal(trained((0,)), whole)
-    assert torch.equal(trained((1, 2)), whole)
+    assert torch.equal(trained((0, 1)), whole)
     assert not torch.equal(whole, trained((), kl_weight=0.3))
     assert torch.equal(trained((), kl_weight=0.3), trained((1,), kl_weight=0.3))
 
