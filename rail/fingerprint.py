@@ -50,12 +50,18 @@ def modules_of(*names: str, package: Path = PACKAGE) -> dict[str, Path]:
 def fingerprint(*names: str, package: Path = PACKAGE) -> str:
     """Return a digest (32 hex digits) of the code reachable from the modules `names`.
 
+    C sources beside a module count with it, byte for byte.
+
     Raises:
         ConfigError: If one of `names` is no module of the package.
     """
     digest = hashlib.blake2b(digest_size=16)
     for name, file in modules_of(*names, package=package).items():
         digest.update(f"{name}\n{_code(file, file.stat().st_mtime_ns)}\n".encode())
+        if file.name != "__init__.py":
+            continue
+        for source in sorted(file.parent.glob("*.c")):
+            digest.update(source.name.encode() + source.read_bytes())
     return digest.hexdigest()
 
 

@@ -105,6 +105,7 @@ def _write(
     record |= {
         "run": run.model_dump(mode="json"),
         "panels": trainer.panel_hashes,
+        "backend": trainer.actor.backend,
         "promoted_by": trainer.method.promoted_by,
         "promoted_step": trainer.method.promoted_step,
         "totals": trainer.totals(),

@@ -62,7 +62,7 @@ class Decoder:
                 f"the sampler knows the architectures {', '.join(SUPPORTED)}, got "
                 f"{config.model_type!r}: load a model of one of these"
             )
-        self._model = model
+        self._model, self._config = model, config
         self.rows, self.length = rows, length
         self.tokens_computed = 0
         self._q_heads = config.num_attention_heads
@@ -70,15 +70,19 @@ class Decoder:
         head_dim = getattr(config, "head_dim", None)
         self._head_dim = head_dim or config.hidden_size // self._q_heads
         self._eps = config.rms_norm_eps
-        shape = (config.num_hidden_layers, 2, rows, self._kv_heads, length, self._head_dim)
-        self._cache = torch.zeros(shape)
+        self._allocate()
         with torch.no_grad():
-            positions = torch.arange(length)[None]
+            positions = torch.arange(self.length)[None]
             cos, sin = model.model.rotary_emb(torch.zeros(1, 1, 1), positions)
         half = self._head_dim // 2
         self._cos, self._sin = cos[0, :, :half].clone(), sin[0, :, :half].clone()
-        self._steps = torch.arange(length)
         self.load_weights()
+
+    def _allocate(self) -> None:
+        layers = self._config.num_hidden_layers
+        shape = (layers, 2, self.rows, self._kv_heads, self.length, self._head_dim)
+        self._cache = torch.zeros(shape)
+        self._steps = torch.arange(self.length)
 
     @torch.no_grad()
     def load_weights(self) -> None:

@@ -4,6 +4,8 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from rail.errors import PolicyError
 from rail.policy.decoder import Chunk, Decoder
+from rail.policy.kernel import build
+from rail.policy.kernel.decoder import NativeDecoder
 
 SMALL = {
     "vocab_size": 97,
@@ -26,17 +28,30 @@ def model(kind: str, **options: object) -> torch.nn.Module:
     return made
 
 
+BACKENDS = [
+    Decoder,
+    pytest.param(
+        NativeDecoder,
+        marks=pytest.mark.skipif(bool(build.unsupported()), reason=build.unsupported()),
+    ),
+]
+backends = pytest.mark.parametrize("kind_of_decoder", BACKENDS)
+
+
+@backends
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
-        ("qwen3", {"head_dim": 8}),
+        ("qwen3", {"head_dim": 16}),
         ("qwen3", {"head_dim": 16, "num_key_value_heads": 2}),
-        ("qwen2", {}),
-        ("llama", {"num_key_value_heads": 2, "tie_word_embeddings": True}),
+        ("qwen2", {"hidden_size": 64}),
+        ("llama", {"hidden_size": 64, "num_key_value_heads": 2, "tie_word_embeddings": True}),
     ],
 )
-def test_logprobs_equal_the_modules_own(kind: str, options: dict[str, object]) -> None:
-    decoder = Decoder(model(kind, **options), rows=3, length=40)
+def test_logprobs_equal_the_modules_own(
+    kind_of_decoder: type[Decoder], kind: str, options: dict[str, object]
+) -> None:
+    decoder = kind_of_decoder(model(kind, **options), rows=3, length=40)
     assert decoder.check(list(range(1, 30))) < 1e-4
 
 
@@ -45,16 +60,20 @@ def test_an_unknown_architecture_is_refused_by_name() -> None:
         Decoder(AutoModelForCausalLM.from_config(AutoConfig.for_model("gpt2", n_layer=1)), 1, 8)
 
 
-def test_a_part_that_the_sampler_does_not_know_is_found_at_load() -> None:
-    made = model("qwen3", head_dim=8)
+@backends
+def test_a_part_that_the_sampler_does_not_know_is_found_at_load(
+    kind_of_decoder: type[Decoder],
+) -> None:
+    made = model("qwen3", head_dim=16)
     made.model.layers[1].mlp.act_fn = torch.nn.GELU()  # type: ignore[union-attr]
     with pytest.raises(PolicyError, match=r"differ from the model's own by \d"):
-        Decoder(made, 1, 40).check(list(range(1, 20)))
+        kind_of_decoder(made, 1, 40).check(list(range(1, 20)))
 
 
-def test_mixed_rows_give_what_each_gives_alone() -> None:
-    made = model("qwen3", head_dim=8)
-    together, alone = Decoder(made, 4, 40), Decoder(made, 4, 40)
+@backends
+def test_mixed_rows_give_what_each_gives_alone(kind_of_decoder: type[Decoder]) -> None:
+    made = model("qwen3", head_dim=16)
+    together, alone = kind_of_decoder(made, 4, 40), kind_of_decoder(made, 4, 40)
     texts = [[5, 6, 7], [8, 9], [10, 11, 12, 13, 14], [20, 21]]
     together.step([], [], [], [Chunk(row, 0, text) for row, text in enumerate(texts)])
     # Rows 0 and 3 decode one token while row 1 reads three and row 2 reads one more chunk.
@@ -67,8 +86,11 @@ def test_mixed_rows_give_what_each_gives_alone() -> None:
         torch.testing.assert_close(state, expected, atol=1e-5, rtol=0)
 
 
-def test_a_lifted_prefix_continues_in_another_row_without_being_computed_again() -> None:
-    decoder = Decoder(model("qwen3", head_dim=8), 3, 40)
+@backends
+def test_a_lifted_prefix_continues_in_another_row_without_being_computed_again(
+    kind_of_decoder: type[Decoder],
+) -> None:
+    decoder = kind_of_decoder(model("qwen3", head_dim=16), 3, 40)
     decoder.step([], [], [], [Chunk(0, 0, [1, 2, 3, 4, 5])])
     whole = decoder.step([], [], [], [Chunk(1, 0, [1, 2, 3, 60])])[0]
     before = decoder.tokens_computed
@@ -78,9 +100,10 @@ def test_a_lifted_prefix_continues_in_another_row_without_being_computed_again()
     torch.testing.assert_close(state, whole, atol=1e-5, rtol=0)
 
 
-def test_new_weights_are_taken_over() -> None:
-    made = model("qwen3", head_dim=8)
-    decoder = Decoder(made, 1, 40)
+@backends
+def test_new_weights_are_taken_over(kind_of_decoder: type[Decoder]) -> None:
+    made = model("qwen3", head_dim=16)
+    decoder = kind_of_decoder(made, 1, 40)
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.mul_(1.1)
@@ -88,3 +111,14 @@ def test_new_weights_are_taken_over() -> None:
         decoder.check(list(range(1, 20)))
     decoder.load_weights()
     assert decoder.check(list(range(1, 20))) < 1e-4
+
+
+def test_the_kernels_bits_do_not_depend_on_the_neighbours() -> None:
+    made = model("qwen3", head_dim=16)
+    alone, together = NativeDecoder(made, 1, 40), NativeDecoder(made, 9, 40)
+    text = [3, 1, 4, 1, 5, 9, 2, 6]
+    others = [Chunk(row, 0, list(range(row, row + 3 + row))) for row in range(8)]
+    expected = alone.step([], [], [], [Chunk(0, 0, text)])[0]
+    got = together.step([], [], [], [*others, Chunk(8, 0, text)])[-1]
+    assert torch.equal(got, expected)
+    assert torch.equal(alone.logits(expected[None])[0], together.logits(got.expand(7, -1))[3])

@@ -1,0 +1,1 @@
+"""The compiled forward pass: source, build, and the decoder that calls it."""

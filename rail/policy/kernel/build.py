@@ -1,0 +1,79 @@
+"""Compile the kernel with whatever C compiler there is; cached by source, flags and compiler.
+
+Looks for $CC, cc, gcc, clang, then the `ziglang` wheel. The instruction set is x86-64-v3 (AVX2) on
+every machine, so that equal seeds give equal bits on all of them.
+"""
+
+import ctypes
+import hashlib
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+from rail.atomic import replacing
+from rail.errors import PolicyError
+
+SOURCE = Path(__file__).with_name("decoder.c")
+FLAGS = ("-O3", "-march=x86-64-v3", "-ffp-contract=fast", "-shared", "-fPIC")
+_NEEDED = ("avx2", "fma")
+
+
+def compiler() -> list[str] | None:
+    """Return the command of a C compiler, None if there is none."""
+    for name in (os.environ.get("CC"), "cc", "gcc", "clang"):
+        if name and shutil.which(name):
+            return [name]
+    if importlib.util.find_spec("ziglang"):
+        return [sys.executable, "-m", "ziglang", "cc"]
+    return None
+
+
+def unsupported() -> str:
+    """Return why this machine cannot run the kernel, empty if it can."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return f"the processor is {platform.machine()}, not x86-64"
+    if not all(flag in _processor_flags() for flag in _NEEDED):
+        return "the processor has no AVX2"
+    if compiler() is None:
+        return "there is no C compiler (cc, gcc, clang or the ziglang wheel)"
+    return ""
+
+
+def _processor_flags() -> str:
+    information = Path("/proc/cpuinfo")
+    return information.read_text() if information.exists() else ""
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """Return the compiled kernel, built on first use.
+
+    Raises:
+        PolicyError: If the compiler fails; shows what it said.
+    """
+    command = compiler() or []
+    key = hashlib.blake2b(digest_size=8)
+    key.update(SOURCE.read_bytes() + repr((command, FLAGS)).encode())
+    folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "rail"
+    target = folder / f"decoder-{key.hexdigest()}.so"
+    if not target.exists():
+        _compile(command, target)
+    return ctypes.CDLL(str(target))
+
+
+def _compile(command: list[str], target: Path) -> None:
+    with replacing(target) as temporary:
+        done = subprocess.run(
+            [*command, *FLAGS, "-o", str(temporary), str(SOURCE), "-lm"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            said = " ".join(done.stderr.split())[:400]
+            raise PolicyError(f"{' '.join(command)} could not compile {SOURCE.name}: {said}")

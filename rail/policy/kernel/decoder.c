@@ -1,0 +1,223 @@
+/* One cached forward pass of a Llama-shaped decoder, float32, one thread.
+ *
+ * Entries are (token, row, position). A layer first writes the keys and values of all entries into the
+ * cache, then lets each entry attend to positions 0..own of its row, so chunks and single tokens travel
+ * together. Every output element is accumulated in the same order whatever the number of entries: the
+ * bits of an entry do not depend on its neighbours.
+ *
+ * Weights are packed by the caller into panels of 16 outputs: packed[panel][input][16].
+ * Keys are cached transposed, (rows, heads, hd, length); values as (rows, heads, length, hd).
+ */
+#include <math.h>
+#include <string.h>
+
+typedef float v8 __attribute__((vector_size(32), aligned(4)));
+typedef int i8 __attribute__((vector_size(32)));
+#define INLINE static inline __attribute__((always_inline))
+
+typedef struct {
+    const float *qkv, *qkv_bias, *qk_norm, *out, *gate_up, *down;
+    float *keys, *values;
+} Layer;
+
+typedef struct {
+    int hidden, q_heads, kv_heads, head_dim, feed_forward, layers, length;
+    float eps;
+    const float *embed, *norm, *cos, *sin;
+    const Layer *layer;
+} Model;
+
+INLINE v8 load(const float *p) { return *(const v8 *)p; }
+INLINE void store(float *p, v8 x) { *(v8 *)p = x; }
+INLINE v8 all(float x) { return (v8){x, x, x, x, x, x, x, x}; }
+INLINE float total(v8 x) {
+    return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
+}
+
+/* exp for x <= 88, relative error below 2e-7; smaller than -87 counts as -87. */
+INLINE v8 exp8(v8 x) {
+    const v8 low = all(-87.0f);
+    i8 small = x < low;
+    x = (v8)(((i8)low & small) | ((i8)x & ~small));
+    v8 n = x * 1.44269504f + 12582912.0f; /* 1.5 * 2^23: the sum rounds to an integer */
+    i8 bits = (i8)n << 23;
+    n -= 12582912.0f;
+    x = x - n * 0.693359375f + n * 2.12194440e-4f;
+    v8 y = all(1.9875691500e-4f);
+    y = y * x + 1.3981999507e-3f;
+    y = y * x + 8.3334519073e-3f;
+    y = y * x + 4.1665795894e-2f;
+    y = y * x + 1.6666665459e-1f;
+    y = y * x + 5.0000001201e-1f;
+    y = y * x * x + x + 1.0f;
+    return (v8)((i8)y + bits);
+}
+
+/* R rows of x (R, inputs) times one panel: R x 16 accumulators, inputs in order. */
+#define TILE(R)                                                                        \
+    INLINE void tile##R(const float *x, int inputs, const float *panel, v8 *acc) {    \
+        v8 c[R], d[R]; /* locals, so that they stay in registers */                    \
+        for (int r = 0; r < R; r++) c[r] = d[r] = all(0.0f);                           \
+        for (int k = 0; k < inputs; k++) {                                             \
+            v8 a = load(panel + 16 * k), b = load(panel + 16 * k + 8);                 \
+            for (int r = 0; r < R; r++) {                                              \
+                v8 value = all(x[(long)r * inputs + k]);                               \
+                c[r] += value * a;                                                     \
+                d[r] += value * b;                                                     \
+            }                                                                          \
+        }                                                                              \
+        for (int r = 0; r < R; r++) acc[2 * r] = c[r], acc[2 * r + 1] = d[r];          \
+    }
+TILE(1)
+TILE(2)
+TILE(4)
+TILE(6)
+
+/* y (n, outputs) = x (n, inputs) W^T, plus bias, plus what y holds if `add`. outputs: multiple of 16. */
+static void linear(const float *x, int n, int inputs, const float *packed, const float *bias,
+                   int outputs, int add, float *y) {
+    for (int panel = 0; panel < outputs; panel += 16) {
+        const float *w = packed + (long)panel * inputs;
+        v8 b0 = bias ? load(bias + panel) : all(0.0f), b1 = bias ? load(bias + panel + 8) : b0;
+        for (int i = 0; i < n;) {
+            v8 acc[12];
+            int rows = n - i >= 6 ? 6 : n - i >= 4 ? 4 : n - i >= 2 ? 2 : 1;
+            const float *at = x + (long)i * inputs;
+            switch (rows) {
+            case 6: tile6(at, inputs, w, acc); break;
+            case 4: tile4(at, inputs, w, acc); break;
+            case 2: tile2(at, inputs, w, acc); break;
+            default: tile1(at, inputs, w, acc);
+            }
+            for (int r = 0; r < rows; r++) {
+                float *to = y + (long)(i + r) * outputs + panel;
+                v8 y0 = acc[2 * r] + b0, y1 = acc[2 * r + 1] + b1;
+                store(to, add ? load(to) + y0 : y0);
+                store(to + 8, add ? load(to + 8) + y1 : y1);
+            }
+            i += rows;
+        }
+    }
+}
+
+/* y = x / rms(x), times `scale` if given. */
+INLINE void unit(const float *x, int size, float eps, const float *scale, float *y) {
+    v8 sum = all(0.0f);
+    for (int k = 0; k < size; k += 8) sum += load(x + k) * load(x + k);
+    v8 factor = all(1.0f / sqrtf(total(sum) / (float)size + eps));
+    for (int k = 0; k < size; k += 8) {
+        v8 value = load(x + k) * factor;
+        store(y + k, scale ? value * load(scale + k) : value);
+    }
+}
+
+INLINE void rotate(float *x, int head_dim, const float *cos, const float *sin) {
+    int half = head_dim / 2;
+    for (int k = 0; k < half; k += 8) {
+        v8 a = load(x + k), b = load(x + half + k), c = load(cos + k), s = load(sin + k);
+        store(x + k, a * c - b * s);
+        store(x + half + k, b * c + a * s);
+    }
+}
+
+/* out (hd) = softmax(q K / sqrt(hd)) V over `count` positions; scores has room for length + 8. */
+INLINE void attend(const float *q, const float *keys, const float *values, int head_dim, int length,
+                   int count, float *scores, float *out) {
+    float scale = 1.0f / sqrtf((float)head_dim), top = -3.0e38f;
+    for (int t = 0; t < count; t += 8) { /* length is a multiple of 8: no read past the row */
+        v8 sum = all(0.0f);
+        for (int d = 0; d < head_dim; d++) sum += all(q[d]) * load(keys + (long)d * length + t);
+        store(scores + t, sum * scale);
+    }
+    for (int t = 0; t < count; t++) top = scores[t] > top ? scores[t] : top;
+    for (int t = count; t & 7; t++) scores[t] = -3.0e38f;
+    float mass = 0.0f;
+    for (int t = 0; t < count; t += 8) store(scores + t, exp8(load(scores + t) - top));
+    for (int t = 0; t < count; t++) mass += scores[t];
+    for (int d = 0; d < head_dim; d += 16) {
+        v8 a = all(0.0f), b = all(0.0f);
+        for (int t = 0; t < count; t++) {
+            const float *v = values + (long)t * head_dim + d;
+            a += all(scores[t]) * load(v);
+            b += all(scores[t]) * load(v + 8);
+        }
+        store(out + d, a / mass);
+        store(out + d + 8, b / mass);
+    }
+}
+
+static void attention(const Model *m, const Layer *w, int n, const int *rows, const int *positions,
+                      float *qkv, float *scores, float *out) {
+    int hd = m->head_dim, heads = m->q_heads + 2 * m->kv_heads, turned = m->q_heads + m->kv_heads;
+    long row_size = (long)m->kv_heads * m->length * hd;
+    for (int i = 0; i < n; i++) {
+        int p = positions[i];
+        float *entry = qkv + (long)i * heads * hd;
+        for (int h = 0; h < turned; h++) {
+            if (w->qk_norm) unit(entry + h * hd, hd, m->eps, w->qk_norm + h * hd, entry + h * hd);
+            rotate(entry + h * hd, hd, m->cos + (long)p * hd / 2, m->sin + (long)p * hd / 2);
+        }
+        for (int h = 0; h < m->kv_heads; h++) {
+            const float *key = entry + (m->q_heads + h) * hd, *value = entry + (turned + h) * hd;
+            long head = rows[i] * row_size + (long)h * m->length * hd;
+            for (int d = 0; d < hd; d++) w->keys[head + (long)d * m->length + p] = key[d];
+            memcpy(w->values + head + (long)p * hd, value, sizeof(float) * hd);
+        }
+    }
+    for (int i = 0; i < n; i++)
+        for (int h = 0; h < m->q_heads; h++) {
+            long head = rows[i] * row_size
+                        + (long)(h * m->kv_heads / m->q_heads) * m->length * hd;
+            attend(qkv + ((long)i * heads + h) * hd, w->keys + head, w->values + head, hd,
+                   m->length, positions[i] + 1, scores, out + ((long)i * m->q_heads + h) * hd);
+        }
+}
+
+INLINE void gate(float *x, int n, int size) { /* x (n, 2 size) -> silu(first) * second, in place */
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < size; k += 8) {
+            v8 g = load(x + (long)i * 2 * size + k), u = load(x + (long)i * 2 * size + size + k);
+            i8 large = g < all(-80.0f);
+            v8 e = exp8((v8)(((i8)all(80.0f) & large) | ((i8)(-g) & ~large)));
+            store(x + (long)i * size + k, g * u / (1.0f + e));
+        }
+}
+
+/* Floats of work space that `forward` needs for n entries. */
+long workspace(const Model *m, int n) {
+    long heads = m->q_heads + 2 * m->kv_heads;
+    return n * (2L * m->hidden + heads * m->head_dim + (long)m->q_heads * m->head_dim
+                + 2L * m->feed_forward) + m->length + 8;
+}
+
+/* Run n entries; states (wanted, hidden) receives the final-norm states of entries last[0..wanted). */
+void forward(const Model *m, int n, const int *tokens, const int *rows, const int *positions,
+             int wanted, const int *last, float *work, float *states) {
+    int hidden = m->hidden, heads = m->q_heads + 2 * m->kv_heads, hd = m->head_dim;
+    float *x = work, *normed = x + (long)n * hidden, *qkv = normed + (long)n * hidden;
+    float *mixed = qkv + (long)n * heads * hd, *inner = mixed + (long)n * m->q_heads * hd;
+    float *scores = inner + 2L * n * m->feed_forward;
+    for (int i = 0; i < n; i++)
+        memcpy(x + (long)i * hidden, m->embed + (long)tokens[i] * hidden, sizeof(float) * hidden);
+    for (int l = 0; l < m->layers; l++) {
+        const Layer *w = m->layer + l;
+        for (int i = 0; i < n; i++)
+            unit(x + (long)i * hidden, hidden, m->eps, 0, normed + (long)i * hidden);
+        linear(normed, n, hidden, w->qkv, w->qkv_bias, heads * hd, 0, qkv);
+        attention(m, w, n, rows, positions, qkv, scores, mixed);
+        linear(mixed, n, m->q_heads * hd, w->out, 0, hidden, 1, x);
+        for (int i = 0; i < n; i++)
+            unit(x + (long)i * hidden, hidden, m->eps, 0, normed + (long)i * hidden);
+        linear(normed, n, hidden, w->gate_up, 0, 2 * m->feed_forward, 0, inner);
+        gate(inner, n, m->feed_forward);
+        linear(inner, n, m->feed_forward, w->down, 0, hidden, 1, x);
+    }
+    for (int i = 0; i < wanted; i++)
+        unit(x + (long)last[i] * hidden, hidden, m->eps, m->norm, states + (long)i * hidden);
+}
+
+/* logits (n, outputs) of states (n, hidden); `packed` as in `linear`. */
+void project(const float *states, int n, int hidden, const float *packed, int outputs,
+             float *logits) {
+    linear(states, n, hidden, packed, 0, outputs, 0, logits);
+}
