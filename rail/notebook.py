@@ -189,6 +189,7 @@ def _execute(
             stderr_file=sys.stderr,
             cwd=str(Path.cwd()),
             execution_timeout=timeout_s,
+            shutdown_kernel="immediate",  # all cells ran: nothing is left to be saved
             kernel_manager_class=PrivateKernel,
             config=Config({"KernelManager": sockets}),
         )

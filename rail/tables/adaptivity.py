@@ -102,7 +102,7 @@ def _predictors(traces: "pd.DataFrame", half_life: float) -> "dict[str, pd.DataF
 
     runs = [traces.loc[traces["seed"] == seed] for seed in sorted(set(traces["seed"]))]
     replayed = [run.assign(predicted=replay(run, COMPARATOR, half_life)) for run in runs]
-    return {CONTROLLER: traces, COMPARATOR: pd.concat(replayed)}
+    return {CONTROLLER: traces, COMPARATOR: pd.concat([traces.head(0), *replayed])}
 
 
 def _summary(by_seed: "pd.DataFrame", measure: str) -> dict[str, float]:

@@ -56,6 +56,13 @@ def test_interval_is_over_seeds_and_counts_its_draws() -> None:
     assert row["high"] - row["mean"] == pytest.approx(12.7062 / 4, abs=1e-4)
 
 
+def test_run_without_interventions_gives_an_empty_table() -> None:
+    traces = pd.DataFrame([draw(0, 0.1, 0.1)]).head(0)
+    table = adaptivity_table(traces, 2, gate=0.02, half_life=8.0)
+    assert table.empty
+    assert "mean" in table.columns
+
+
 def test_no_live_draw_gives_no_row() -> None:
     shadow = draw(0, 0.1, 0.1, mode="shadow", draw="sweep", last_of_sweep=True)
     table = adaptivity_table(pd.DataFrame([shadow]), 2, gate=0.02, half_life=8.0)
