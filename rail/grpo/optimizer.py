@@ -1,5 +1,6 @@
 """AdamW through `accelerate`: gradients, clipping, steps, exact state."""
 
+import copy
 from typing import Any
 
 import torch
@@ -70,9 +71,10 @@ class PolicyOptimizer:
         return value
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the optimizer's moments and step counts."""
-        return self._optimizer.state_dict()
+        """Return a copy of the optimizer's moments and step counts."""
+        # Torch hands out its live tensors, and takes those that it is given without copying them.
+        return copy.deepcopy(self._optimizer.state_dict())
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore `state_dict`; the model's weights are the caller's."""
-        self._optimizer.load_state_dict(state)
+        self._optimizer.load_state_dict(copy.deepcopy(state))

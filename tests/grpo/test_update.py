@@ -1,5 +1,6 @@
 """The update moves the policy the right way, exactly, and repeats bit by bit."""
 
+import copy
 import logging
 
 import numpy as np
@@ -218,6 +219,21 @@ def test_resuming_repeats_the_run_bit_by_bit():
     assert torch.equal(trained((0, 1)), whole)
     assert not torch.equal(whole, trained((), kl_weight=0.3))
     assert torch.equal(trained((), kl_weight=0.3), trained((1,), kl_weight=0.3))
+
+
+def test_a_saved_state_stays_as_it_was():
+    model = tiny_policy()
+    updater = Updater(model, TRAIN, UpdateConfig())
+    trees = groups(model, (MIXED,))
+    run(updater, trees)
+    state, weights = updater.state_dict(), copy.deepcopy(model.state_dict())
+    ends = []
+    for _ in range(2):
+        updater.load_state_dict(state)
+        model.load_state_dict(weights)
+        run(updater, trees, 1)
+        ends.append(weights_of(model))
+    assert torch.equal(ends[0], ends[1])
 
 
 def test_state_with_another_reference_is_refused():
