@@ -11,6 +11,7 @@ import ast
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -42,8 +43,8 @@ def modules_of(*names: str, package: Path = PACKAGE) -> dict[str, Path]:
             raise ConfigError(f"no module {name!r} in {package}")
         found[name] = file
         parent = name.rpartition(".")[0]  # importing a.b runs a/__init__.py as well
-        targets = _imports(file, name, file.stat().st_mtime_ns)
-        waiting += [n for n in (parent, *targets) if n and _file_of(n, package)]
+        imports = _read(file, name, file.stat().st_mtime_ns).imports
+        waiting += [n for n in (parent, *imports) if n and _file_of(n, package)]
     return dict(sorted(found.items()))
 
 
@@ -57,7 +58,8 @@ def fingerprint(*names: str, package: Path = PACKAGE) -> str:
     """
     digest = hashlib.blake2b(digest_size=16)
     for name, file in modules_of(*names, package=package).items():
-        digest.update(f"{name}\n{_code(file, file.stat().st_mtime_ns)}\n".encode())
+        code = _read(file, name, file.stat().st_mtime_ns).code
+        digest.update(f"{name}\n{code}\n".encode())
         if file.name != "__init__.py":
             continue
         for source in sorted(file.parent.glob("*.c")):
@@ -89,16 +91,21 @@ def _file_of(name: str, package: Path) -> Path | None:
     return next((f for f in (path / "__init__.py", path.with_suffix(".py")) if f.is_file()), None)
 
 
+@dataclass(frozen=True, slots=True)
+class _Module:
+    """What counts of a file: its syntax, and the names it may import."""
+
+    code: str
+    imports: tuple[str, ...]
+
+
 # The time of the last change is part of the key, so an edit within one process is seen.
 @cache
-def _code(file: Path, changed: int) -> str:
-    return ast.dump(_Undocumented().visit(ast.parse(file.read_bytes(), filename=str(file))))
-
-
-@cache
-def _imports(file: Path, name: str, changed: int) -> tuple[str, ...]:
+def _read(file: Path, name: str, changed: int) -> _Module:
+    tree = ast.parse(file.read_bytes(), filename=str(file))
     package = name if file.name == "__init__.py" else name.rpartition(".")[0]
-    return tuple(_targets(ast.parse(file.read_bytes(), filename=str(file)), package.split(".")))
+    imports = tuple(_targets(tree, package.split(".")))
+    return _Module(ast.dump(_Undocumented().visit(tree)), imports)
 
 
 def _targets(node: ast.AST, package: list[str]) -> Iterator[str]:

@@ -3,13 +3,14 @@ import json
 import os
 import shlex
 import sys
+from functools import cache
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 from snakemake.settings.types import DeploymentMethod
 
+from rail import fingerprint as code
 from rail.errors import RailError
-from rail.fingerprint import fingerprint, modules_in_notebook
 from rail.runs import benchmark_config, grid_methods, load_config, method_config, names_of
 
 if workflow.config_settings.config:
@@ -27,6 +28,9 @@ try:
     METHODS = {name: method_config(CONFIG, name) for name in names_of(CONFIG.folder / "methods")}
 except RailError as error:
     raise WorkflowError(str(error)) from None
+
+# One plan, one digest of each set of modules: the same sets come up for every seed.
+fingerprint = cache(code.fingerprint)
 
 READ = {config.reads for config in METHODS.values() if config.reads}
 RESULTS = CONFIG.results

@@ -64,6 +64,6 @@ def notebook_code(notebook):
 
     # Not a function of `input`: snakemake leaves such parameters out of its rerun triggers.
     def digest(wildcards):
-        return fingerprint("rail.notebook", *modules_in_notebook(Path(notebook)))
+        return fingerprint("rail.notebook", *code.modules_in_notebook(Path(notebook)))
 
     return digest
