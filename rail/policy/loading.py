@@ -64,6 +64,9 @@ def save_policy(
     with _quiet():
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
+    mode = (folder / "config.json").stat().st_mode
+    for weights in folder.glob("*.safetensors"):
+        weights.chmod(mode)  # safetensors writes for the owner alone; others share a results folder
 
 
 @contextmanager

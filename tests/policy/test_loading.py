@@ -42,6 +42,10 @@ def test_loading_opens_no_connection_and_keeps_the_weights(
     assert capfd.readouterr().err == ""  # no progress bars
 
 
+def test_all_files_can_be_read_by_those_who_can_read_the_config(folder: Path) -> None:
+    assert len({path.stat().st_mode for path in folder.iterdir()}) == 1
+
+
 def test_another_architecture_takes_the_same_path_and_comes_in_float32(tmp_path: Path) -> None:
     config = LlamaConfig(
         vocab_size=len(TOKENIZER),
