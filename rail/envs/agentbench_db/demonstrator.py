@@ -9,7 +9,7 @@ makes no mistake; it shows that every task can be solved.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from rail.envs.agentbench_db.competence import Chain, Competence, draw_competence
 from rail.envs.agentbench_db.draws import Draws
@@ -129,10 +129,7 @@ class _Player:
             if route is None and chain and not self._draws.happens(chain.guess(query)):
                 self._ask(self._misnamed(query), chain.looked_up(query, self._turns + 2))
                 route = self._look_up(query)
-            outcome = self._attempt(query, route)
-            if outcome == "premature":
-                return self._finish(self._last)
-            if outcome == "wrong":
+            if not self._attempt(query, route):
                 return self._carry_on(query + 1)
         if chain is None or self._draws.happens(chain.eventually(len(stages), route)):
             return self._finish(self._last)
@@ -150,26 +147,24 @@ class _Player:
         self._ask(LOOK_UPS[route], value)
         return route
 
-    def _attempt(self, query: int, route: str | None) -> Literal["right", "wrong", "premature"]:
-        """Do one query, rightly or by a mistake that may be mended."""
+    def _attempt(self, query: int, route: str | None) -> bool:
+        """Do one query, rightly or by a mistake that may be mended; return if all is well."""
         chain, draws = self._chain, self._draws
         stage = self._form.stages[query]
         if chain is None or draws.happens(chain.at_once(query, route)):
             value = chain.value(query + 1, route, self._turns + 1) if chain else 1.0
             self._do(query, stage.sql, value)
-            return "right"
+            return True
         mistake = draws.choice(stage.mistakes)
-        if mistake.sql is None:
-            return "premature"
         self._do(query, mistake.sql, chain.rescue(mistake, query, route, self._turns + 1))
         if not (chain.room(query, self._turns) and draws.happens(chain.retry(mistake))):
-            return "wrong"
+            return False
         if draws.happens(chain.eventually(query, route)):
             self._do(query, stage.sql, chain.value(query + 1, route, self._turns + 1))
-            return "right"
-        hidden = [m.sql for m in stage.mistakes if m.sql is not None and m.after != "error"]
+            return True
+        hidden = [m.sql for m in stage.mistakes if m.after != "error"]
         self._do(query, draws.choice(hidden), 0.0)
-        return "wrong"
+        return False
 
     def _carry_on(self, query: int) -> Episode:
         """Finish after a mistake as though nothing had happened, as far as there is a value."""

@@ -91,7 +91,7 @@ def draw_row(
     form = KINDS[kind]
     while True:
         fields, columns, cells = _draw_table(draws, form, concept, partition, rows)
-        if _pick_subject(draws, form, fields, columns, cells):
+        if _pick_subject(draws, form, fields, cells):
             break
     return _labelled(kind, concept, fields, columns, cells, pool)
 
@@ -147,25 +147,24 @@ def _pick_subject(
     draws: Draws,
     form: Kind,
     fields: dict[str, str],
-    columns: list[str],
     cells: list[dict[str, str]],
 ) -> bool:
     """Choose the row asked about; False if in this table a usual mistake could hit the answer."""
-    down = fields["way"] == "DESC"
+    first = cells[0]  # what a dropped condition finds
     question = form.question
     if "{most}" in question:
-        by, other = ("d", "c") if "{D}" in question else ("c", "d")
-        best = sorted(cells, key=lambda cell: cell[by], reverse=down)[0]
-        ends = sorted(cells, key=lambda cell: cell[other])
-        return best is not cells[0] and best is not ends[0] and best is not ends[-1]
-    # Not the first row: that is what a dropped condition finds.
+        by = "d" if "{D}" in question else "c"
+        ranked = sorted(cells, key=lambda cell: cell[by], reverse=fields["way"] == "DESC")
+        names = sorted(cell["name"] for cell in cells)
+        return ranked[0] is not first and ranked[0]["name"] not in (names[0], names[-1])
     subject = cells[1 + draws.below(len(cells) - 1)]
     fields["x"] = subject["name"]
     if "above" in question:
         return _apart_above(subject, cells)
     if "{G}" in question:
-        return _apart_sums(subject, cells, with_sums="d" in columns)
-    return True
+        return _apart_sums(subject, cells)
+    boss = next(cell for cell in cells if cell["name"] == subject["r"])
+    return "{R}" not in question or first["name"] not in (boss["name"], boss["r"])
 
 
 def _above(value: str, cells: list[dict[str, str]]) -> str | None:
@@ -174,23 +173,17 @@ def _above(value: str, cells: list[dict[str, str]]) -> str | None:
 
 
 def _apart_above(subject: dict[str, str], cells: list[dict[str, str]]) -> bool:
-    answer = _above(subject["c"], cells)
     top = max(cells, key=lambda cell: cell["c"])["name"]
-    return answer not in {None, top, _above(subject["d"], cells)}
+    return _above(subject["c"], cells) not in {None, top}
 
 
-def _apart_sums(subject: dict[str, str], cells: list[dict[str, str]], with_sums: bool) -> bool:
-    if cells[0]["g"] == subject["g"]:
-        return False
-    if not with_sums:
-        return True
+def _apart_sums(subject: dict[str, str], cells: list[dict[str, str]]) -> bool:
+    def total(group: str) -> int:
+        return sum(int(cell["c"]) for cell in cells if cell["g"] == group)
 
-    def total(letter: str, group: str) -> int:
-        return sum(int(cell[letter]) for cell in cells if cell["g"] == group)
-
-    groups = {cell["g"] for cell in cells} - {subject["g"]}
-    answer = total("c", subject["g"])
-    return answer not in {total("d", subject["g"]), *(total("c", group) for group in groups)}
+    others = {cell["g"] for cell in cells} - {subject["g"]}
+    answer = total(subject["g"])
+    return cells[0]["g"] != subject["g"] and answer not in {total(group) for group in others}
 
 
 def _labelled(

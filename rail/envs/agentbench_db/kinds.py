@@ -6,7 +6,10 @@ columns, `r` reference column, `g` group column, and `cs`, `ds`, `rs`, `gs` the 
 columns do *not* have in this table; `C`, `D`, `R`, `G` the concepts as the question says them;
 `way`, `away` the sort order and its opposite; `o1`, `o2` what the first and second query showed.
 Every value is quoted, names of tables are in backticks and `SUM( c)` has its space, so that a
-copied word has the same tokens in both places.
+copied word has the same tokens in both places. A mistake changes columns, order, aggregate or
+condition and never which value is copied: with two values to choose from, a small policy mixes the
+first syllable of one with the second of the other (in 27 % of rollouts, seen after 800 steps on
+demonstrations that left it the choice).
 The kinds and their mistakes are `our choice`; upstream has lookups, rankings, sums, INSERT, UPDATE.
 """
 
@@ -25,13 +28,13 @@ class Mistake:
 
     Attributes:
         name: What goes wrong.
-        sql: The wrong query; None: answers at once with what is known so far.
+        sql: The wrong query.
         after: What a retry depends on: `error`, the failure shows; `silent`, it does not;
             `final`, the mistake cannot be taken back.
     """
 
     name: str
-    sql: str | None
+    sql: str
     after: After
 
 
@@ -58,6 +61,7 @@ class Kind:
         columns: Fields of the columns that the table has beside `name`.
         stages: Queries of the right way.
         slip: Answer given when the last look goes wrong; None for mutations.
+        hard: The query whose words name the number asked for: there the kind is hardest.
     """
 
     question: str
@@ -65,6 +69,7 @@ class Kind:
     columns: str
     stages: tuple[Stage, ...]
     slip: str | None
+    hard: int = -1
 
     @property
     def mutates(self) -> bool:
@@ -84,12 +89,10 @@ def _final(name: str, sql: str) -> Mistake:
     return Mistake(name, sql, "final")
 
 
-_PREMATURE = Mistake("premature_answer", None, "final")
-
 _OWN_VALUE = Stage(
     "SELECT {c} FROM `{t}` WHERE name='{x}'",
     (
-        _silent("other_column", "SELECT {d} FROM `{t}` WHERE name='{x}'"),
+        _silent("wrong_column", "SELECT name FROM `{t}` WHERE name='{x}'"),
         _silent("dropped_condition", "SELECT {c} FROM `{t}` LIMIT 1"),
         _error("SELECT {cs} FROM `{t}` WHERE name='{x}'"),
     ),
@@ -105,41 +108,39 @@ _REFERENCE = Stage(
 _GROUP = Stage(
     "SELECT {g} FROM `{t}` WHERE name='{x}'",
     (
+        _silent("wrong_column", "SELECT name FROM `{t}` WHERE name='{x}'"),
         _silent("dropped_condition", "SELECT {g} FROM `{t}` LIMIT 1"),
-        _silent("other_column", "SELECT {c} FROM `{t}` WHERE name='{x}'"),
         _error("SELECT {gs} FROM `{t}` WHERE name='{x}'"),
     ),
 )
 
 
 def _extreme(by: str) -> Stage:
-    other = "d" if by == "c" else "c"
-
     def query(column: str, order: str) -> str:
-        return f"SELECT name FROM `{{t}}` ORDER BY {{{column}}} {{{order}}} LIMIT 1"
+        return f"SELECT name FROM `{{t}}` ORDER BY {column} {{{order}}} LIMIT 1"
 
     return Stage(
-        query(by, "way"),
+        query(f"{{{by}}}", "way"),
         (
-            _silent("inverted_order", query(by, "away")),
-            _silent("other_column", query(other, "way")),
-            _error(query(by + "s", "way")),
+            _silent("inverted_order", query(f"{{{by}}}", "away")),
+            _silent("wrong_column", query("name", "way")),
+            _error(query(f"{{{by}s}}", "way")),
         ),
     )
 
 
-def _value_of(seen: str, before: str) -> Stage:
-    """The `c` of the row found last (`seen`); a forgotten hop takes the row before it."""
+def _value_of(seen: str) -> Stage:
+    """The `c` of the row found last; asking for its name instead forgets the last hop."""
 
-    def query(column: str, row: str) -> str:
-        return f"SELECT {{{column}}} FROM `{{t}}` WHERE name='{{{row}}}'"
+    def query(column: str) -> str:
+        return f"SELECT {column} FROM `{{t}}` WHERE name='{{{seen}}}'"
 
     return Stage(
-        query("c", seen),
+        query("{c}"),
         (
-            _silent("other_column", query("d", seen)),
-            _silent("forgotten_hop", query("c", before)),
-            _error(query("cs", seen)),
+            _silent("forgotten_hop", query("name")),
+            _silent("dropped_condition", "SELECT {c} FROM `{t}` LIMIT 1"),
+            _error(query("{cs}")),
         ),
     )
 
@@ -149,33 +150,14 @@ KINDS: dict[str, Kind] = {
         "What is the {C} of '{x}'?",
         "SELECT {c} FROM `{t}` WHERE name='{x}'",
         "rcd",
-        (
-            Stage(
-                _OWN_VALUE.sql,
-                (
-                    *_OWN_VALUE.mistakes,
-                    _silent("inverted_hop", "SELECT {c} FROM `{t}` WHERE {r}='{x}'"),
-                ),
-            ),
-        ),
+        (_OWN_VALUE,),
         "{x}",
     ),
     "extreme": Kind(
         "What is the {C} of the one with the {most} {D}?",
         "SELECT {c} FROM `{t}` ORDER BY {d} {way} LIMIT 1",
         "cd",
-        (
-            _extreme("d"),
-            Stage(
-                "SELECT {c} FROM `{t}` WHERE name='{o1}'",
-                (
-                    _silent("other_column", "SELECT {d} FROM `{t}` WHERE name='{o1}'"),
-                    _silent("dropped_condition", "SELECT {c} FROM `{t}` LIMIT 1"),
-                    _error("SELECT {cs} FROM `{t}` WHERE name='{o1}'"),
-                    _PREMATURE,
-                ),
-            ),
-        ),
+        (_extreme("d"), _value_of("o1")),
         "{o1}",
     ),
     "next_above": Kind(
@@ -201,7 +183,7 @@ KINDS: dict[str, Kind] = {
     ),
     "group_sum": Kind(
         "What is the total {C} of the {G} of '{x}'?",
-        "SELECT SUM( {c}) FROM `{t}` WHERE {g} = (SELECT {g} FROM `{t}` WHERE name='{x}')",
+        "SELECT SUM( {c}) FROM `{t}` WHERE {g}=(SELECT {g} FROM `{t}` WHERE name='{x}')",
         "gcd",
         (
             _GROUP,
@@ -210,7 +192,6 @@ KINDS: dict[str, Kind] = {
                 (
                     _silent("aggregate", "SELECT MAX( {c}) FROM `{t}` WHERE {g}='{o1}'"),
                     _silent("dropped_condition", "SELECT SUM( {c}) FROM `{t}`"),
-                    _silent("other_column", "SELECT SUM( {d}) FROM `{t}` WHERE {g}='{o1}'"),
                     _error("SELECT SUM( {cs}) FROM `{t}` WHERE {g}='{o1}'"),
                 ),
             ),
@@ -219,15 +200,15 @@ KINDS: dict[str, Kind] = {
     ),
     "two_hop": Kind(
         "What is the {C} of the {R} of '{x}'?",
-        "SELECT {c} FROM `{t}` WHERE name = (SELECT {r} FROM `{t}` WHERE name='{x}')",
+        "SELECT {c} FROM `{t}` WHERE name=(SELECT {r} FROM `{t}` WHERE name='{x}')",
         "rcd",
-        (_REFERENCE, _value_of("o1", "x")),
+        (_REFERENCE, _value_of("o1")),
         "{o1}",
     ),
     "chain": Kind(
         "What is the {C} of the {R} of the {R} of '{x}'?",
-        "SELECT {c} FROM `{t}` WHERE name = (SELECT {r} FROM `{t}` WHERE name ="
-        " (SELECT {r} FROM `{t}` WHERE name='{x}'))",
+        "SELECT {c} FROM `{t}` WHERE name=(SELECT {r} FROM `{t}` WHERE name="
+        "(SELECT {r} FROM `{t}` WHERE name='{x}'))",
         "rcd",
         (
             _REFERENCE,
@@ -235,11 +216,11 @@ KINDS: dict[str, Kind] = {
                 "SELECT {r} FROM `{t}` WHERE name='{o1}'",
                 (
                     _silent("inverted_hop", "SELECT name FROM `{t}` WHERE {r}='{o1}'"),
-                    _silent("repeated_hop", "SELECT {r} FROM `{t}` WHERE name='{x}'"),
+                    _silent("forgotten_hop", "SELECT name FROM `{t}` WHERE name='{o1}'"),
                     _error("SELECT {rs} FROM `{t}` WHERE name='{o1}'"),
                 ),
             ),
-            _value_of("o2", "o1"),
+            _value_of("o2"),
         ),
         "{o2}",
     ),
@@ -252,8 +233,8 @@ KINDS: dict[str, Kind] = {
             Stage(
                 "UPDATE `{t}` SET {c}='{v}' WHERE name='{o1}'",
                 (
-                    _final("other_column", "UPDATE `{t}` SET {d}='{v}' WHERE name='{o1}'"),
-                    _final("forgotten_hop", "UPDATE `{t}` SET {c}='{v}' WHERE name='{x}'"),
+                    _final("wrong_column", "UPDATE `{t}` SET name='{v}' WHERE name='{o1}'"),
+                    _final("dropped_condition", "UPDATE `{t}` SET {c}='{v}'"),
                     _error("UPDATE `{t}` SET {cs}='{v}' WHERE name='{o1}'"),
                 ),
             ),
@@ -271,12 +252,9 @@ KINDS: dict[str, Kind] = {
                 (
                     _final(
                         "inverted_order",
-                        "INSERT INTO `{t}` (name, {g}, {c}) VALUES ('{o1}', '{y}', '{v}')",
+                        "INSERT INTO `{t}` ({c}, {g}, name) VALUES ('{y}', '{o1}', '{v}')",
                     ),
-                    _final(
-                        "forgotten_hop",
-                        "INSERT INTO `{t}` (name, {g}, {c}) VALUES ('{y}', '{x}', '{v}')",
-                    ),
+                    _final("wrong_column", "INSERT INTO `{t}` (name, {g}) VALUES ('{y}', '{o1}')"),
                     _error("INSERT INTO `{t}` (name, {g}, {cs}) VALUES ('{y}', '{o1}', '{v}')"),
                 ),
             ),
@@ -299,6 +277,7 @@ KINDS: dict[str, Kind] = {
             ),
         ),
         None,
+        hard=0,
     ),
     "copy": Kind(
         "Give '{x}' the {C} of its {R}.",
@@ -306,12 +285,12 @@ KINDS: dict[str, Kind] = {
         "rcd",
         (
             _REFERENCE,
-            _value_of("o1", "x"),
+            _value_of("o1"),
             Stage(
                 "UPDATE `{t}` SET {c}='{o2}' WHERE name='{x}'",
                 (
-                    _final("inverted_hop", "UPDATE `{t}` SET {c}='{o2}' WHERE name='{o1}'"),
-                    _final("other_column", "UPDATE `{t}` SET {d}='{o2}' WHERE name='{x}'"),
+                    _final("wrong_column", "UPDATE `{t}` SET name='{o2}' WHERE name='{x}'"),
+                    _final("dropped_condition", "UPDATE `{t}` SET {c}='{o2}'"),
                     _error("UPDATE `{t}` SET {cs}='{o2}' WHERE name='{x}'"),
                 ),
             ),

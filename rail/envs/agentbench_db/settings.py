@@ -39,10 +39,11 @@ class DemonstratorSettings(Strict):
     """How often and where the scripted demonstrator fails.
 
     Attributes:
-        levels: Classes of cells; the shares sum to 1.
-        families: Kinds are dealt into this many families; a cell is (family, concept).
-        exponents: Number of queries -> share of a cell's log-difficulty in each query. The rest
-            lies in the answer, or, where the task is a mutation, is added to its last query.
+        levels: Classes of concepts; the shares sum to 1.
+        families: Kinds are dealt into this many families, whose good look-ups alternate.
+        exponents: Number of queries -> share of a cell's log-difficulty in each query, the last
+            standing for the kind's hardest. The rest lies in the answer, or, where the task is a
+            mutation, is added to its hardest query.
         skip: Probability to guess the columns instead of looking the schema up.
         retry_error: Probability to try again after a mistake that shows as an error.
         retry_silent: The same after one that does not show.
@@ -51,18 +52,16 @@ class DemonstratorSettings(Strict):
 
     levels: dict[str, LevelSettings] = Field(
         default={
-            "strong": LevelSettings(share=0.28, success=(0.98, 0.99), contrast=1.0, good_route=0.5),
-            "middle": LevelSettings(
-                share=0.27, success=(0.30, 0.60), contrast=0.35, good_route=0.5
-            ),
-            "weak": LevelSettings(share=0.45, success=(0.04, 0.07), contrast=0.05, good_route=0.4),
+            "strong": LevelSettings(share=0.33, success=(0.99, 1), contrast=1, good_route=0.5),
+            "middle": LevelSettings(share=0.2, success=(0.35, 0.55), contrast=0.35, good_route=0.5),
+            "weak": LevelSettings(share=0.47, success=(0.04, 0.07), contrast=0.05, good_route=0.4),
         }
     )
-    families: Positive = 3
+    families: Positive = 1
     exponents: dict[int, tuple[float, ...]] = Field(
-        default={1: (0.8,), 2: (0.25, 0.55), 3: (0.15, 0.15, 0.5)}
+        default={1: (0.9,), 2: (0.05, 0.85), 3: (0.0, 0.05, 0.85)}
     )
-    skip: Share = 0.06
+    skip: Share = 0.04
     retry_error: Retry = 0.8
     retry_silent: Retry = 0.1
     routes: tuple[Route, Route] = ("columns", "concat")

@@ -77,29 +77,37 @@ def test_guessing_columns_costs_two_turns_and_leaves_the_bad_level() -> None:
     assert chain.start() == pytest.approx(0.5 * 0.01 + 0.5 * (0.4 * 0.25 + 0.6 * 0.01))
 
 
+def test_the_hard_query_of_a_kind_may_come_first() -> None:
+    dial = _dial(exponents={1: (1.0,), 2: (0.1, 0.8), 3: (0.0, 0.0, 1.0)})
+    # Removing the extreme row: the number is named in the first query, which takes .8 and the rest.
+    chain = Chain("delete", CELL, dial, 8)
+    assert chain.eventually(0, "columns") == pytest.approx(0.25**0.9)
+    assert chain.eventually(1, "columns") == pytest.approx(0.25**0.1)
+    assert chain.eventually(2, "columns") == 1.0
+
+
 def test_the_map_deals_every_kind_the_same_classes() -> None:
     competence = draw_competence(GeneratorSettings(), 0, 8)
     assert set(competence.cells) == {(k, c) for k in KINDS for c in NUMBERS}
-    total = Counter(cell.level for cell in competence.cells.values())
-    assert total["weak"] / 120 == pytest.approx(0.45, abs=0.02)
     for kind in KINDS:
         counts = Counter(competence.cells[kind, concept].level for concept in NUMBERS)
-        # Shares .28, .27, .45 of 12 concepts: 3.36, 3.24, 5.4
-        assert counts["strong"] in (3, 4)
-        assert counts["middle"] in (3, 4)
-        assert counts["weak"] in (5, 6)
-    rows = {tuple(competence.cells[kind, c].level for c in NUMBERS) for kind in KINDS}
-    assert len(rows) == 3  # families
-    good = {concept: competence.cells["chain", concept].good_route for concept in NUMBERS}
-    assert sorted(Counter(good.values()).values()) == [6, 6]
-    assert all(cell.good_route == good[concept] for (_, concept), cell in competence.cells.items())
+        # Shares .33, .20, .47 of 12 concepts: 3.96, 2.4, 5.64; the two left over go to .96 and .64.
+        assert counts == {"strong": 4, "middle": 2, "weak": 6}
+    assert len({cell.good_route for cell in competence.cells.values()}) == 1
+
+
+def test_families_of_kinds_alternate_their_good_look_up() -> None:
+    settings = GeneratorSettings(demonstrator=DemonstratorSettings(families=2))
+    cells = draw_competence(settings, 0, 8).cells
+    routes = {kind: {cells[kind, concept].good_route for concept in NUMBERS} for kind in KINDS}
+    assert all(len(found) == 1 for found in routes.values())
+    assert sorted(Counter(r for found in routes.values() for r in found).values()) == [5, 5]
 
 
 def test_every_warm_start_has_its_own_map() -> None:
     first, again, second = (draw_competence(GeneratorSettings(), w, 8).cells for w in (0, 0, 1))
     assert first == again
-    differing = sum(first[key].level != second[key].level for key in first)
-    assert differing > 30
+    assert sum(first[key].level != second[key].level for key in first) >= 20
 
 
 def test_a_cell_s_success_is_what_was_drawn_for_it() -> None:
@@ -172,10 +180,10 @@ def test_expected_bands_are_binomial() -> None:
 def test_default_dial_aims_at_the_bands(warm_start: int) -> None:
     rows = generate({}, "bands", 240)
     found = expected(draw_competence(GeneratorSettings(), warm_start, 8), rows)
-    assert 0.38 <= found.mean <= 0.44
-    assert 0.42 <= found.mixed <= 0.50
-    assert 0.25 <= found.all_fail <= 0.33
-    assert 0.20 <= found.all_pass <= 0.27
+    assert 0.40 <= found.mean <= 0.46
+    assert 0.33 <= found.mixed <= 0.40
+    assert 0.28 <= found.all_fail <= 0.34
+    assert 0.28 <= found.all_pass <= 0.34
     assert min(found.kinds.values()) >= 0.25
 
 
