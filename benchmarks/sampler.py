@@ -1,0 +1,184 @@
+"""Sampling against `generate()` of the same model, alternated in one process on one thread.
+
+    python benchmarks/sampler.py results/warmstarts/agentbench_db/warm0
+
+Prints medians over the rounds and ratios: 128 multi-turn rollouts in the real environment, pure
+decoding from equal prompts, and the tokens that a branch of m = 8 at a middle anchor computes.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from rail.config import PolicyConfig
+from rail.envs.base import Benchmark, Task
+from rail.policy.actor import open_actor
+from rail.policy.decoder import Chunk, Decoder
+from rail.policy.kernel.decoder import NativeDecoder
+from rail.rollout.engine import Engine, Expansion, Forest
+from rail.runs import benchmark_config, load_benchmark, load_config
+
+ROLLOUTS, GROUP, NEW_TOKENS = 128, 8, 32
+
+
+def ours(engine: Engine, tasks: list[Task]) -> Forest:
+    """Draw groups of 8 with the product's engine."""
+    forest = Forest()
+    engine.plant(forest, tasks)
+    engine.expand(
+        forest,
+        [
+            Expansion(i, [("bench", task.id, child) for child in range(GROUP)], keep=True)
+            for i, task in enumerate(tasks)
+        ],
+    )
+    return forest
+
+
+@torch.no_grad()
+def generate_per_turn(model: Any, engine: Engine, tasks: list[Task]) -> None:
+    """Draw the same groups with one `generate()` per turn over all that are still running."""
+    chat, benchmark = engine.chat, engine.benchmark
+    running = [
+        (benchmark.make(task), chat.encode_prompt(task.prompt).tolist())
+        for task in tasks
+        for _ in range(GROUP)
+    ]
+    limit = engine.sampler.max_turn_tokens
+    while running:
+        width = max(len(ids) for _, ids in running)
+        ids = torch.full((len(running), width), chat.end_id)
+        mask = torch.zeros_like(ids)
+        for row, (_, tokens) in enumerate(running):
+            ids[row, width - len(tokens) :] = torch.tensor(tokens)
+            mask[row, width - len(tokens) :] = 1
+        out = model.generate(
+            ids,
+            attention_mask=mask,
+            do_sample=True,
+            top_k=0,
+            top_p=1.0,
+            max_new_tokens=limit,
+            eos_token_id=chat.end_id,
+            pad_token_id=chat.end_id,
+        )
+        running = [
+            kept for row, at in enumerate(running) if (kept := _act(chat, at, out[row, width:]))
+        ]
+
+
+def _act(chat: Any, at: tuple[Any, list[int]], new: torch.Tensor) -> tuple[Any, list[int]] | None:
+    env, tokens = at
+    action = new.tolist()
+    if chat.end_id in action:
+        action = action[: action.index(chat.end_id) + 1]
+    result = env.step(chat.decode_action(action))
+    following = [*tokens, *action, *chat.encode_observation(result.observation).tolist()]
+    if result.done or len(following) > 200:
+        env.close()
+        return None
+    return env, following
+
+
+def decode(kind: type[Decoder], model: Any, batch: int, prompt: list[int]) -> None:
+    """Decode NEW_TOKENS greedily for `batch` rows from one prompt each."""
+    decoder = kind(model, batch, 256)
+    rows = list(range(batch))
+    hidden = decoder.step([], [], [], [Chunk(row, 0, prompt) for row in rows])
+    for position in range(len(prompt), len(prompt) + NEW_TOKENS):
+        tokens = decoder.logits(hidden).argmax(-1).tolist()
+        hidden = decoder.step(rows, tokens, [position] * batch, [])
+
+
+@torch.no_grad()
+def decode_generate(model: Any, batch: int, prompt: list[int]) -> None:
+    """Decode the same with `generate()`."""
+    ids = torch.tensor([prompt] * batch)
+    model.generate(
+        ids,
+        attention_mask=torch.ones_like(ids),
+        do_sample=False,
+        min_new_tokens=NEW_TOKENS,
+        max_new_tokens=NEW_TOKENS,
+        pad_token_id=0,
+    )
+
+
+def alternate(runs: dict[str, Callable[[], Any]], rounds: int, amount: float, unit: str) -> None:
+    """Time the runs in turn; print medians and the ratio to the first."""
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(rounds):
+        for name, run in runs.items():
+            started = time.perf_counter()
+            run()
+            seconds[name].append(time.perf_counter() - started)
+    first = statistics.median(next(iter(seconds.values())))
+    for name, values in seconds.items():
+        median = statistics.median(values)
+        spread = f"{min(values):.3f}-{max(values):.3f} s"
+        print(f"  {name:24s} {amount / median:9.0f} {unit}/s  x{first / median:5.2f}  ({spread})")
+
+
+def branch_tokens(engine: Engine, forest: Forest) -> None:
+    """Print what a branch of m = 8 at a middle anchor computes."""
+    tree = forest.trees[0]
+    rollout = max(range(GROUP), key=lambda i: len(tree.trajectories[i].turns))
+    turn = len(tree.trajectories[rollout].turns) // 2
+    before = engine.sampler.decoder.tokens_computed
+    streams = [("branch", child) for child in range(8)]
+    (drawn,) = engine.expand(forest, [Expansion(0, streams, rollout=rollout, turn=turn)])
+    computed = engine.sampler.decoder.tokens_computed - before
+    own, shared = 0, 0
+    for index in drawn:
+        turns = [tree.turns[i] for i in tree.trajectories[index].turns]
+        own += sum(len(t.action) + len(t.observation) for t in turns[turn:]) - 1
+        shared += len(tree.prompt) + sum(len(t.action) + len(t.observation) for t in turns[:turn])
+    print(f"branch of m = 8 at boundary {turn}: {computed} tokens computed, {own} of its own")
+    print(f"  {shared} prefix tokens were laid into rows and not computed again")
+
+
+def main() -> None:
+    """Parse arguments and print the three parts."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("policy", type=Path)
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    config = load_config(["config/default.yaml"])
+    benchmark: Benchmark = load_benchmark(
+        "agentbench_db", benchmark_config(config, "agentbench_db")
+    )
+    tasks = benchmark.panel("train")[: ROLLOUTS // GROUP]
+    engines = {}
+    for backend in ("torch", "native"):
+        policy = PolicyConfig(backend=backend, slots=config.policy.slots)
+        actor = open_actor(arguments.policy, policy)
+        engines[actor.backend] = Engine(actor.sampler, actor.chat, benchmark, 0)
+        model = actor.model
+    print(f"{ROLLOUTS} multi-turn rollouts, one thread")
+    runs: dict[str, Callable[[], Any]] = {
+        "generate() per turn": lambda: generate_per_turn(model, engines["torch"], tasks)
+    }
+    for name, engine in engines.items():
+        runs[f"rail, {name}"] = lambda engine=engine: ours(engine, tasks)
+    alternate(runs, arguments.rounds, ROLLOUTS, "rollouts")
+    prompt = engines["torch"].chat.encode_prompt(tasks[0].prompt).tolist()
+    for batch in (16, 64):
+        print(f"pure decoding, {NEW_TOKENS} new tokens, batch {batch}")
+        runs = {
+            "generate()": lambda batch=batch: decode_generate(model, batch, prompt),
+            "rail, torch": lambda batch=batch: decode(Decoder, model, batch, prompt),
+        }
+        if "native" in engines:
+            runs["rail, native"] = lambda batch=batch: decode(NativeDecoder, model, batch, prompt)
+        alternate(runs, arguments.rounds, batch * NEW_TOKENS, "tokens")
+    engine = engines[max(engines)]
+    branch_tokens(engine, ours(engine, tasks))
+
+
+if __name__ == "__main__":
+    main()
