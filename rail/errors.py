@@ -1,8 +1,8 @@
 """Errors named after the boundary they cross.
 
-What the *policy* does (a bad command, running out of turns) is an outcome with a reward. What *we* do
-wrong (a database that cannot open, a truncated file) is one of these, and is never reward 0. Each also
-is a standard error type, so callers that know nothing of rail can catch it.
+What the *policy* does (a bad command, running out of turns) is an outcome with a reward. What *we*
+do wrong (a database that cannot open, a truncated file) is one of these, and is never reward 0.
+Each also is a standard error type, so callers that know nothing of rail can catch it.
 """
 
 
@@ -23,7 +23,7 @@ class DataError(RailError, ValueError):
 
 
 class PolicyError(RailError, RuntimeError):
-    """A policy that cannot be loaded, or whose sampler disagrees with its reference forward pass."""
+    """A policy that cannot be loaded, or whose sampler disagrees with its own forward pass."""
 
 
 class BudgetError(RailError, RuntimeError):

@@ -1,8 +1,8 @@
 """The only place where randomness starts.
 
 Every consumer names its own path, so that adding a consumer never shifts another's stream:
-``generator(seed, "base", step, task_id, child)``. The digest is blake2b, not Python's ``hash``, which
-differs between processes.
+``generator(seed, "base", step, task_id, child)``. The digest is blake2b, not Python's ``hash``,
+which differs between processes.
 """
 
 import hashlib

@@ -95,7 +95,7 @@ class Benchmark(Protocol):
     """A source of tasks, environments and scripted demonstrations.
 
     Attributes:
-        pieces: Strings that the embedded tokenizer keeps as one token (tool-call prefix and suffix).
+        pieces: Strings that the embedded tokenizer keeps as one token: tool-call prefix, suffix.
     """
 
     name: str
@@ -111,7 +111,7 @@ class Benchmark(Protocol):
         ...
 
     def demonstrations(self, warm_start: int) -> Iterator[list[Message]]:
-        """Yield scripted dialogues without end, executed for real, from warm start's own streams."""
+        """Yield scripted dialogues without end, executed for real, from the start's own streams."""
         ...
 
 

@@ -1,7 +1,7 @@
 """Every table that a run writes: column, dtype, unit, meaning.
 
-No table names its run: the path does (`results/runs/<benchmark>/<method>/seed<k>/<table>.parquet`), so
-two runs that did the same have equal bytes. Clock readings live in `clock` alone, for the same reason.
+No table names its run, the path does (`results/runs/<benchmark>/<method>/seed<k>/<table>.parquet`),
+so two runs that did the same have equal bytes. Clock readings live in `clock` alone, likewise.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,9 @@ STEPS: Schema = {
     "step": Column("int64", "policy step", "0-based training step"),
     "phase": Column("string", "", "none | shadow | live"),
     "groups": Column("int64", "groups", "task groups in the step"),
-    "billed": Column("int64", "rollouts", "all rollouts drawn: base, probe, shadow, discarded, fill"),
+    "billed": Column(
+        "int64", "rollouts", "all rollouts drawn: base, probe, shadow, discarded, fill"
+    ),
     "live": Column("int64", "rollouts", "billed without shadow branches"),
     "retained": Column("int64", "rollouts", "rollouts that entered the update"),
     "gen_tokens": Column("int64", "tokens", "tokens the policy generated, branches' suffixes only"),
@@ -98,7 +100,9 @@ INTERVENTIONS: Schema = {
     "anchor_entropy": Column("float64", "nats", "mean entropy of the parent's next action, T = 1"),
     "mode": Column("string", "", "shadow | live | yoked"),
     "draw": Column("string", "", "sweep | greedy | explore | yoked: who chose the cell"),
-    "sweep": Column("int64", "", "shadow: index of the (anchor, regime) sweep in the step; else -1"),
+    "sweep": Column(
+        "int64", "", "shadow: index of the (anchor, regime) sweep in the step; else -1"
+    ),
     "last_of_sweep": Column("bool", "", "shadow: final label of its sweep; True elsewhere"),
     "executed": Column("bool", "", "branches were drawn (False: skip)"),
     "cell": Column("int64", "", "cell of the intervention space, -1 for skip"),
@@ -108,7 +112,9 @@ INTERVENTIONS: Schema = {
     "propensity": Column("float64", "probability", "of this choice given state and cap"),
     "eligible": Column("int64", "bit mask", "bit c: cell c fitted the cap when served"),
     "exploration_rate": Column("float64", "probability", "rho of the decision"),
-    "predicted": Column("float64", "gain", "f of the chosen cell before learning; greedy cell's on skip"),
+    "predicted": Column(
+        "float64", "gain", "f of the chosen cell before learning; greedy cell's on skip"
+    ),
     "predicted_cells": Column("list<float64>", "gain", "f of every cell before learning"),
     "prediction_spread": Column("float64", "gain", "sd of the heads at the chosen cell"),
     "gain": Column("float64", "gain", "y, net of cost; NaN on skip"),
