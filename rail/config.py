@@ -64,9 +64,9 @@ class WarmStartConfig(Strict):
     """Supervised training on scripted demonstrations."""
 
     count: Positive = 4
-    demonstrations: Positive = 24000
+    demonstrations: Positive = 19200
     steps: Positive = 800
-    batch: Positive = 48
+    batch: Positive = 24
     muon_lr: float = 0.02
     adam_lr: float = 3e-3
     warmup: int = 40

@@ -225,21 +225,22 @@ KINDS: dict[str, Kind] = {
         "{o2}",
     ),
     "update": Kind(
-        "Set the {C} of the {R} of '{x}' to '{v}'.",
+        "Make '{y}' the {R} of the one with the {most} {C}.",
         None,
         "rcd",
         (
-            _REFERENCE,
+            _extreme("c"),
             Stage(
-                "UPDATE `{t}` SET {c}='{v}' WHERE name='{o1}'",
+                "UPDATE `{t}` SET {r}='{y}' WHERE name='{o1}'",
                 (
-                    _final("wrong_column", "UPDATE `{t}` SET name='{v}' WHERE name='{o1}'"),
-                    _final("dropped_condition", "UPDATE `{t}` SET {c}='{v}'"),
-                    _error("UPDATE `{t}` SET {cs}='{v}' WHERE name='{o1}'"),
+                    _final("wrong_column", "UPDATE `{t}` SET name='{y}' WHERE name='{o1}'"),
+                    _final("dropped_condition", "UPDATE `{t}` SET {r}='{y}'"),
+                    _error("UPDATE `{t}` SET {rs}='{y}' WHERE name='{o1}'"),
                 ),
             ),
         ),
         None,
+        hard=0,
     ),
     "insert": Kind(
         "Add '{y}' with {C} '{v}' to the {G} of '{x}'.",

@@ -52,14 +52,14 @@ class DemonstratorSettings(Strict):
 
     levels: dict[str, LevelSettings] = Field(
         default={
-            "strong": LevelSettings(share=0.33, success=(0.99, 1), contrast=1, good_route=0.5),
-            "middle": LevelSettings(share=0.2, success=(0.35, 0.55), contrast=0.35, good_route=0.5),
-            "weak": LevelSettings(share=0.47, success=(0.04, 0.07), contrast=0.05, good_route=0.4),
+            "strong": LevelSettings(share=0.335, success=(0.99, 1), contrast=1, good_route=0.5),
+            "middle": LevelSettings(share=0.085, success=(0.35, 0.55), contrast=0.35, good_route=0.5),
+            "weak": LevelSettings(share=0.58, success=(0.02, 0.04), contrast=0.05, good_route=0.4),
         }
     )
     families: Positive = 1
     exponents: dict[int, tuple[float, ...]] = Field(
-        default={1: (0.9,), 2: (0.05, 0.85), 3: (0.0, 0.05, 0.85)}
+        default={1: (0.6,), 2: (0.3, 0.6), 3: (0.1, 0.2, 0.6)}
     )
     skip: Share = 0.04
     retry_error: Retry = 0.8

@@ -45,7 +45,7 @@ def test_the_difficulty_lies_where_the_exponents_put_it() -> None:
     question = Chain("two_hop", CELL, dial, 8)
     assert [question.eventually(q, "columns") for q in range(3)] == pytest.approx([1.0, 0.5, 0.5])
     # A mutation has no answer to get wrong: its last query takes the rest.
-    mutation = Chain("update", CELL, dial, 8)
+    mutation = Chain("insert", CELL, dial, 8)
     assert [mutation.eventually(q, "columns") for q in range(3)] == pytest.approx([1.0, 0.25, 1.0])
     # A boundary after the first query is worth what is left.
     assert question.value(1, "columns", 2) == pytest.approx(0.25)

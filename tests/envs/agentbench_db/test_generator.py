@@ -150,7 +150,7 @@ def _wanted(row: dict[str, Any]) -> list[tuple[str | None, ...]]:
     pick = max if f["most"] == "most" else min
     match row["type"][0]:
         case "update":
-            by_name[by_name[f["x"]][f["r"]]][f["c"]] = f["v"]
+            pick(cells, key=lambda cell: int(cell[f["c"]]))[f["r"]] = f["y"]
         case "copy":
             by_name[f["x"]][f["c"]] = by_name[by_name[f["x"]][f["r"]]][f["c"]]
         case "delete":
