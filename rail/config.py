@@ -64,12 +64,12 @@ class WarmStartConfig(Strict):
     """Supervised training on scripted demonstrations."""
 
     count: Positive = 4
-    demonstrations: Positive = 19200
-    steps: Positive = 800
+    demonstrations: Positive = 16800
+    steps: Positive = 700
     batch: Positive = 24
     muon_lr: float = 0.02
-    adam_lr: float = 3e-3
-    warmup: int = 40
+    adam_lr: float = 1e-2
+    warmup: int = 20
     decay_share: Share = 0.4
 
 
