@@ -77,16 +77,29 @@ def test_labels_are_the_imbalance_moved_less_the_cost(toy_runs: Path) -> None:
     pd.testing.assert_series_equal(done["gain"], net, check_names=False)
 
 
-def test_y_before_holds_base_and_retained_branches_only(toy_runs: Path) -> None:
-    rows = table(toy_runs / "rail", "interventions")
-    rollouts = table(toy_runs / "rail", "rollouts")
-    for _, row in rows[rows["round"] == 0].iterrows():
-        of_task = rollouts[
-            (rollouts["step"] == row["step"]) & (rollouts["task_id"] == row["task_id"])
-        ]
-        base = of_task[of_task["origin"] == "base"]
-        assert row["n_before"] == len(base) == 8
-        assert row["k_before"] == base["reward"].sum()
+def test_y_before_holds_base_and_branches_retained_in_earlier_rounds(
+    toy: tuple[Config, Path], tmp_path: Path
+) -> None:
+    config, policy = toy
+    # A budget that lets the shadow sweeps of the second round begin.
+    roomy = config.train.model_copy(update={"rollouts_per_task": 60})
+    run = run_method(config.model_copy(update={"train": roomy}), policy, "rail", tmp_path)
+    rows, rollouts = table(run, "interventions"), table(run, "rollouts")
+    keys = ["step", "task_id"]
+    base = rollouts[rollouts["origin"] == "base"].groupby(keys)["reward"].agg(["size", "sum"])
+    kept = rows[(rows["round"] == 0) & rows["accepted"] & rows["last_of_sweep"]]
+    kept = kept.set_index(keys)
+    discarded = rollouts[(rollouts["origin"] == "shadow") & ~rollouts["retained"]]
+    assert len(rows[rows["round"] == 1].merge(discarded, on=keys)) > 0
+    for _, row in rows.iterrows():
+        key = (row["step"], row["task_id"])
+        size, successes = base.loc[key]
+        if row["round"] == 1 and key in kept.index:
+            earlier = kept.loc[key]
+            size += earlier["branches"]
+            successes += earlier["branches"] * earlier["branch_reward"]
+        assert row["n_before"] == size
+        assert row["k_before"] == pytest.approx(successes)
 
 
 def test_propensities_of_live_decisions_are_probabilities(toy_runs: Path) -> None:
