@@ -167,11 +167,16 @@ class _Player:
         return False
 
     def _carry_on(self, query: int) -> Episode:
-        """Finish after a mistake as though nothing had happened, as far as there is a value."""
+        """Finish after a mistake, wrongly to the end, as far as there is a value.
+
+        Right queries on a wrong value would teach the policy to ask rightly where it should not:
+        whether the value is wrong shows only in the query before, which a small policy overlooks.
+        """
         for later in range(query, len(self._form.stages)):
             if self._last is None:
                 break
-            self._do(later, self._form.stages[later].sql, 0.0)
+            hidden = [m.sql for m in self._form.stages[later].mistakes if m.after != "error"]
+            self._do(later, self._draws.choice(hidden), 0.0)
         return self._finish(self._last)
 
     def _misnamed(self, query: int) -> str:

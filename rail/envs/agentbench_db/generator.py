@@ -156,7 +156,11 @@ def _pick_subject(
         by = "d" if "{D}" in question else "c"
         ranked = sorted(cells, key=lambda cell: cell[by], reverse=fields["way"] == "DESC")
         names = sorted(cell["name"] for cell in cells)
-        return ranked[0] is not first and ranked[0]["name"] not in (names[0], names[-1])
+        top = ranked[0]["name"]
+        if "{x}" in question:
+            others = [cell["name"] for cell in cells[1:] if top not in (cell["name"], cell["r"])]
+            fields["x"] = draws.choice(others)
+        return ranked[0] is not first and top not in (names[0], names[-1])
     subject = cells[1 + draws.below(len(cells) - 1)]
     fields["x"] = subject["name"]
     if "above" in question:

@@ -280,22 +280,22 @@ KINDS: dict[str, Kind] = {
         None,
         hard=0,
     ),
-    "copy": Kind(
-        "Give '{x}' the {C} of its {R}.",
+    "assign": Kind(
+        "Make the one with the {most} {C} the {R} of '{x}'.",
         None,
         "rcd",
         (
-            _REFERENCE,
-            _value_of("o1"),
+            _extreme("c"),
             Stage(
-                "UPDATE `{t}` SET {c}='{o2}' WHERE name='{x}'",
+                "UPDATE `{t}` SET {r}='{o1}' WHERE name='{x}'",
                 (
-                    _final("wrong_column", "UPDATE `{t}` SET name='{o2}' WHERE name='{x}'"),
-                    _final("dropped_condition", "UPDATE `{t}` SET {c}='{o2}'"),
-                    _error("UPDATE `{t}` SET {cs}='{o2}' WHERE name='{x}'"),
+                    _final("wrong_column", "UPDATE `{t}` SET name='{o1}' WHERE name='{x}'"),
+                    _final("dropped_condition", "UPDATE `{t}` SET {r}='{o1}'"),
+                    _error("UPDATE `{t}` SET {rs}='{o1}' WHERE name='{x}'"),
                 ),
             ),
         ),
         None,
+        hard=0,
     ),
 }

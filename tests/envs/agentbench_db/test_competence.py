@@ -124,7 +124,7 @@ def test_a_cell_s_success_is_what_was_drawn_for_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "level"), [("lookup", 0.5), ("two_hop", 0.4), ("copy", 0.6), ("insert", 0.3)]
+    ("kind", "level"), [("lookup", 0.5), ("two_hop", 0.4), ("chain", 0.6), ("insert", 0.3)]
 )
 def test_the_demonstrator_succeeds_as_often_as_calculated(kind: str, level: float) -> None:
     dial = DemonstratorSettings(skip=0.3, retry_error=0.8, retry_silent=0.3)
@@ -155,8 +155,10 @@ def test_bands_count_groups() -> None:
     competence = Competence(cells, _dial(), 8)
     benchmark = AgentBenchDb(Settings(), {"bands": 120})
     found = bands(benchmark, benchmark.panel("bands"), competence, Draws(generator(0, "test")), 2)
-    assert (found.mean, found.all_pass, found.all_fail, found.mixed) == (0.5, 0.5, 0.5, 0.0)
-    assert set(found.kinds.values()) == {0.5}
+    # Two mistakes in a row may cancel: a wrong row found and the row that refers to it deleted.
+    counted = (found.mean, found.all_pass, found.all_fail, found.mixed)
+    assert counted == pytest.approx((0.5, 0.5, 0.5, 0.0), abs=0.01)
+    assert all(abs(mean - 0.5) < 0.05 for mean in found.kinds.values())
     assert found.recoverable == found.recoverable_all_fail == 0.0
     assert found.within == pytest.approx(0.0, abs=1e-6)
     assert found.turns["lookup"] == pytest.approx(3.0, abs=0.01)

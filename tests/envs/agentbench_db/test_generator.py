@@ -151,8 +151,8 @@ def _wanted(row: dict[str, Any]) -> list[tuple[str | None, ...]]:
     match row["type"][0]:
         case "update":
             pick(cells, key=lambda cell: int(cell[f["c"]]))[f["r"]] = f["y"]
-        case "copy":
-            by_name[f["x"]][f["c"]] = by_name[by_name[f["x"]][f["r"]]][f["c"]]
+        case "assign":
+            by_name[f["x"]][f["r"]] = pick(cells, key=lambda cell: int(cell[f["c"]]))["name"]
         case "delete":
             cells.remove(pick(cells, key=lambda cell: int(cell[f["c"]])))
         case "insert":
@@ -188,7 +188,7 @@ def test_gold_statements_of_mutations_lead_to_the_right_table(
         result = env.step(benchmark.tools.call_answer("done"))
         assert (result.reward, result.reward_upstream) == (1.0, 1.0)
         env.close()
-    assert seen == {"update", "copy", "delete", "insert"}
+    assert seen == {"update", "assign", "delete", "insert"}
 
 
 def test_doing_nothing_solves_no_mutation() -> None:
