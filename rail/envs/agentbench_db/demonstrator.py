@@ -2,7 +2,7 @@
 
 It acts on an environment like a policy and reads what the environment answers. Mistakes are never
 random values (those would teach the policy not to copy) but wrong queries of known form. After one
-it goes on as though all were well, unless it tries again. A demonstrator without a competence map
+it goes on wrongly to the end, unless it tries again. A demonstrator without a competence map
 makes no mistake; it shows that every task can be solved.
 """
 

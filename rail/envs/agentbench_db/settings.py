@@ -53,7 +53,9 @@ class DemonstratorSettings(Strict):
     levels: dict[str, LevelSettings] = Field(
         default={
             "strong": LevelSettings(share=0.335, success=(0.99, 1), contrast=1, good_route=0.5),
-            "middle": LevelSettings(share=0.085, success=(0.35, 0.55), contrast=0.35, good_route=0.5),
+            "middle": LevelSettings(
+                share=0.085, success=(0.35, 0.55), contrast=0.35, good_route=0.5
+            ),
             "weak": LevelSettings(share=0.58, success=(0.02, 0.04), contrast=0.05, good_route=0.4),
         }
     )
