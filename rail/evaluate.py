@@ -4,9 +4,12 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from rail.atomic import write_json
 from rail.config import Config
+from rail.envs.base import panel_hash
 from rail.errors import ConfigError
 from rail.policy.actor import open_actor
+from rail.provenance import digest_of
 from rail.rollout.engine import Engine
 from rail.rollout.evaluation import EVALUATION_SEED, evaluate_policy
 from rail.runs import benchmark_config, load_benchmark, resolve
@@ -27,6 +30,8 @@ def evaluate(
 ) -> None:
     """Evaluate a run's final policy on the test panel and write its evaluation table.
 
+    Beside the table, a JSON file of the same name says which panel it was, with its content hash.
+
     Args:
         config: The scale; names panel, number of tasks and modes.
         benchmark: Benchmark of the run.
@@ -38,15 +43,17 @@ def evaluate(
     """
     steps = resolve(config, benchmark, method, seed).train.steps
     before = [] if initial is None else read_rows(initial, EVALUATIONS)
-    write_table(out, before + _rows(config, benchmark, run / "policy", steps), EVALUATIONS)
+    write_table(out, before + _rows(config, benchmark, run / "policy", steps, out), EVALUATIONS)
 
 
 def evaluate_initial(config: Config, benchmark: str, policy: Path, out: Path) -> None:
     """Evaluate a warm start like a final policy, as step 0."""
-    write_table(out, _rows(config, benchmark, policy, 0), EVALUATIONS)
+    write_table(out, _rows(config, benchmark, policy, 0, out), EVALUATIONS)
 
 
-def _rows(config: Config, benchmark: str, policy: Path, step: int) -> list[dict[str, Any]]:
+def _rows(
+    config: Config, benchmark: str, policy: Path, step: int, out: Path
+) -> list[dict[str, Any]]:
     settings = benchmark_config(config, benchmark)
     name = f"test_{config.test_panel}"
     if name not in settings.pools:
@@ -54,7 +61,8 @@ def _rows(config: Config, benchmark: str, policy: Path, step: int) -> list[dict[
             f"benchmark {benchmark} has no panel {name!r}; it has {', '.join(settings.pools)}"
         )
     source = load_benchmark(benchmark, settings)
-    tasks = source.panel(name)[: config.evaluation.tasks]
+    panel = source.panel(name)
+    tasks = panel[: config.evaluation.tasks]
     actor = open_actor(policy, config.policy)
     engine = Engine(actor.sampler, actor.chat, source, EVALUATION_SEED)
     rows: list[dict[str, Any]] = []
@@ -63,4 +71,14 @@ def _rows(config: Config, benchmark: str, policy: Path, step: int) -> list[dict[
         share = sum(row["reward"] for row in found) / len(found)
         LOGGER.info("%s: %s success %.3f on %d tasks of %s", policy, mode, share, len(found), name)
         rows += found
+    write_json(
+        out.with_suffix(".json"),
+        {
+            "panel": name,
+            "hash": panel_hash(panel),
+            "tasks": len(tasks),
+            "backend": actor.backend,
+            "policy": digest_of(policy / "model.safetensors"),
+        },
+    )
     return rows

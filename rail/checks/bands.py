@@ -10,9 +10,8 @@ from statistics import fmean, stdev
 from typing import Any
 
 from rail.atomic import write_json
-from rail.checks.groups import base_groups, open_engine
+from rail.checks.groups import base_groups, open_engine, provenance
 from rail.config import Config
-from rail.provenance import digest_of
 from rail.stats.intervals import Interval, wilson
 
 LOGGER = logging.getLogger(__name__)
@@ -35,7 +34,7 @@ def bands(config: Config, benchmark: str, policy: Path, out: Path) -> None:
         **summarise(groups),
         "boundaries": fmean(boundaries),
         "rollouts": checks.band_rollouts,
-        "policy": digest_of(policy / "model.safetensors"),
+        **provenance(tasks, policy),
     }
     LOGGER.info("bands: %s", {k: found[k] for k in ("mean", "mixed", "all_fail", "all_pass")})
     write_json(out, found)

@@ -4,14 +4,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rail.config import Config
-from rail.envs.base import Task
+from rail.envs.base import Task, panel_hash
 from rail.policy.actor import open_actor
+from rail.provenance import digest_of
 from rail.rollout.engine import Engine, Expansion, Forest
 from rail.runs import benchmark_config, load_benchmark
 
 CHECK_SEED = 0
 PANEL = "bands"
 _TOGETHER = 32  # tasks drawn together
+
+
+def provenance(tasks: Sequence[Task], policy: Path) -> dict[str, str]:
+    """Return what a check was made on: digests of the panel and of the policy's weights."""
+    return {"panel": panel_hash(tasks), "policy": digest_of(policy / "model.safetensors")}
 
 
 def open_engine(config: Config, benchmark: str, policy: Path) -> tuple[Engine, list[Task]]:

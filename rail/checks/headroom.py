@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rail.atomic import write_json
-from rail.checks.groups import CHECK_SEED, base_groups, open_engine
+from rail.checks.groups import CHECK_SEED, base_groups, open_engine, provenance
 from rail.config import Config, SpaceConfig
 from rail.interventions import InterventionSpace
-from rail.provenance import digest_of
 from rail.recoverability import expected_gain
 from rail.rollout.engine import Engine, Expansion, Forest
 from rail.seeding import generator
@@ -68,7 +67,7 @@ def headroom(config: Config, benchmark: str, policy: Path, out: Path) -> None:
         if anchors >= wanted:
             break
     found = summarise(probes, space)
-    write_json(out, found | {"policy": digest_of(policy / "model.safetensors")})
+    write_json(out, found | provenance(tasks, policy))
 
 
 def _probe(
