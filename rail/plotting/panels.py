@@ -243,6 +243,7 @@ def predicted_against_realised(
         axis.plot(ends, ends, color=MUTED, lw=0.8)
         axis.plot(means[:, 0], means[:, 1], color=INK, marker="o", ms=4, lw=1.2)
     axis.set_xlabel("predicted gain f")
+    axis.locator_params(axis="x", nbins=5)  # more labels would run into each other
     axis.set_ylabel("realised gain y")
 
 
