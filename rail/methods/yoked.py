@@ -164,7 +164,7 @@ class Yoked(Method):
         for (deal, row), drawn in zip(self._asked, context.drawn, strict=False):
             tree = context.trees[deal.anchor.tree]
             rewards = verdicts(tree, drawn)
-            before = [r for i, r in enumerate_rewards(tree) if i not in set(drawn)]
+            before = tree.rewards([i for i in tree.retained() if i not in drawn])
             fill_in(row, label(self._space, before, rewards), accepted=True)
         self._asked = []
 
@@ -175,11 +175,6 @@ class Yoked(Method):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what is owed."""
         self.carry, self._owed = state["carry"], list(state["owed"])
-
-
-def enumerate_rewards(tree: Any) -> list[tuple[int, float]]:
-    """Return (rollout, reward) of the tree's retained rollouts."""
-    return [(i, tree.trajectories[i].reward) for i in tree.retained()]
 
 
 def _branch(deal: _Deal, space: InterventionSpace) -> Branch:
