@@ -61,7 +61,9 @@ def test_an_edit_in_one_method_reruns_its_runs_only(finished: Path) -> None:
 
 
 def test_an_edit_in_rail_reruns_its_runs_and_those_that_read_them(finished: Path) -> None:
-    with edited(finished / "rail/methods/rail.py", "class Rail", "EDIT = 1\n\n\nclass Rail"):
+    with edited(
+        finished / "rail/methods/rail/__init__.py", "class Rail", "EDIT = 1\n\n\nclass Rail"
+    ):
         plan = planned(finished, *SMOKE)
     assert (plan["train_source"], plan["train"], plan["evaluate"]) == (2, 2, 4)
 
