@@ -7,6 +7,7 @@ shadow phase: they start from its promotion checkpoint. What cannot be spent in 
 the next.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -40,8 +41,25 @@ class _Deal:
     cut: bool = False
 
 
-class Yoked(Method):
-    """Reads RAIL's interventions of the same seed and step."""
+@dataclass(frozen=True, slots=True)
+class _Hand:
+    """What the deal of a step starts from.
+
+    Attributes:
+        anchors: Each with its round, in the order in which they are served.
+        recorded: RAIL's decisions of the step: cell, and branches drawn (0: none).
+        budget: Rollouts left in the step.
+        rng: The stream of the deal.
+    """
+
+    anchors: list[tuple[Anchor, int]]
+    recorded: list[tuple[int, int]]
+    budget: int
+    rng: np.random.Generator
+
+
+class Yoked(Method, ABC):
+    """Reads RAIL's interventions of the same seed and step; the twins differ in `_deal` only."""
 
     branches_from_base = True
     shares_shadow = True
@@ -53,7 +71,6 @@ class Yoked(Method):
         self._space = settings.space.build()
         self._seed = context.seed
         self._plans = _recorded(record)
-        self._owed: list[int] = []  # permuted: executed cells not dealt yet
         self._deals: list[_Deal] = []
         self._round = -1
         self._asked: list[tuple[_Deal, dict[str, Any]]] = []
@@ -62,7 +79,7 @@ class Yoked(Method):
         """Deal once per step, then draw round by round, so that Y_before counts earlier rounds."""
         if self._round < 0:
             self.phase = "live"
-            self._deals = self._deal(context)
+            self._deals = self._deal(self._hand(context))
         self._settle(context)
         while self._round + 1 < self._settings.rounds:
             self._round += 1
@@ -72,7 +89,11 @@ class Yoked(Method):
         self._round = -1
         return []
 
-    def _deal(self, context: StepContext) -> list[_Deal]:
+    @abstractmethod
+    def _deal(self, hand: _Hand) -> list[_Deal]:
+        """Return one deal per anchor, and set `carry` to the branches owed to the next step."""
+
+    def _hand(self, context: StepContext) -> _Hand:
         rng = generator(self._seed, "yoked", self._settings.deal, context.step)
         anchors: list[tuple[Anchor, int]] = []
         for index, tree in enumerate(context.trees):
@@ -82,66 +103,7 @@ class Yoked(Method):
             ]
         anchors = [anchors[i] for i in rng.permutation(len(anchors))]
         anchors.sort(key=lambda pair: pair[1])
-        recorded = self._plans.get(context.step, [])
-        if self._settings.deal == "uniform":
-            return self._deal_uniform(anchors, recorded, context.budget_left, rng)
-        return self._deal_permuted(anchors, recorded, context.budget_left, rng)
-
-    def _deal_uniform(
-        self,
-        anchors: list[tuple[Anchor, int]],
-        recorded: list[tuple[int, int]],
-        budget: int,
-        rng: np.random.Generator,
-    ) -> list[_Deal]:
-        owed = self.carry + sum(branches for _, branches in recorded)
-        left = min(owed, budget)
-        deals: list[_Deal] = []
-        for anchor, round_ in anchors:
-            cell = int(rng.integers(len(self._space)))
-            wanted = self._space[cell].branches
-            branches = min(wanted, left)
-            left -= branches
-            owed -= branches
-            deals.append(
-                _Deal(
-                    anchor,
-                    round_,
-                    cell if branches else SKIP,
-                    branches,
-                    1.0 / len(self._space),
-                    0 < branches < wanted,
-                )
-            )
-        self.carry = owed
-        return deals
-
-    def _deal_permuted(
-        self,
-        anchors: list[tuple[Anchor, int]],
-        recorded: list[tuple[int, int]],
-        budget: int,
-        rng: np.random.Generator,
-    ) -> list[_Deal]:
-        executed = self._owed + [cell for cell, branches in recorded if branches]
-        dealt: list[int] = []
-        self._owed = []
-        for cell in executed:
-            size = self._space[cell].branches
-            if len(dealt) < len(anchors) and size <= budget:
-                dealt.append(cell)
-                budget -= size
-            else:
-                self._owed.append(cell)
-        self.carry = sum(self._space[cell].branches for cell in self._owed)
-        dealt += [SKIP] * (len(anchors) - len(dealt))
-        order = rng.permutation(len(dealt))
-        deals: list[_Deal] = []
-        for (anchor, round_), place in zip(anchors, order, strict=True):
-            cell = dealt[place]
-            branches = 0 if cell == SKIP else self._space[cell].branches
-            deals.append(_Deal(anchor, round_, cell, branches, dealt.count(cell) / len(dealt)))
-        return deals
+        return _Hand(anchors, self._plans.get(context.step, []), context.budget_left, rng)
 
     def _draw_round(self, context: StepContext) -> list[Branch]:
         found: list[Branch] = []
@@ -170,11 +132,72 @@ class Yoked(Method):
 
     def state_dict(self) -> dict[str, Any]:
         """Return what is owed."""
-        return {"carry": self.carry, "owed": list(self._owed)}
+        return {"carry": self.carry}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what is owed."""
-        self.carry, self._owed = state["carry"], list(state["owed"])
+        self.carry = state["carry"]
+
+
+class UniformTwin(Yoked):
+    """Cells at random, until RAIL's branches are spent."""
+
+    def _deal(self, hand: _Hand) -> list[_Deal]:
+        owed = self.carry + sum(branches for _, branches in hand.recorded)
+        left = min(owed, hand.budget)
+        propensity = 1.0 / len(self._space)
+        deals: list[_Deal] = []
+        for anchor, round_ in hand.anchors:
+            cell = int(hand.rng.integers(len(self._space)))
+            wanted = self._space[cell].branches
+            branches = min(wanted, left)
+            left -= branches
+            owed -= branches
+            dealt = cell if branches else SKIP
+            cut = 0 < branches < wanted
+            deals.append(_Deal(anchor, round_, dealt, branches, propensity, cut))
+        self.carry = owed
+        return deals
+
+
+class PermutedTwin(Yoked):
+    """RAIL's own cells, at anchors drawn by a permutation."""
+
+    def __init__(self, settings: Settings, context: MethodContext) -> None:
+        """Take the recorded run."""
+        super().__init__(settings, context)
+        self._owed: list[int] = []  # executed cells not dealt yet
+
+    def _deal(self, hand: _Hand) -> list[_Deal]:
+        anchors, budget = hand.anchors, hand.budget
+        executed = self._owed + [cell for cell, branches in hand.recorded if branches]
+        dealt: list[int] = []
+        self._owed = []
+        for cell in executed:
+            size = self._space[cell].branches
+            if len(dealt) < len(anchors) and size <= budget:
+                dealt.append(cell)
+                budget -= size
+            else:
+                self._owed.append(cell)
+        self.carry = sum(self._space[cell].branches for cell in self._owed)
+        dealt += [SKIP] * (len(anchors) - len(dealt))
+        order = hand.rng.permutation(len(dealt))
+        deals: list[_Deal] = []
+        for (anchor, round_), place in zip(anchors, order, strict=True):
+            cell = dealt[place]
+            branches = 0 if cell == SKIP else self._space[cell].branches
+            deals.append(_Deal(anchor, round_, cell, branches, dealt.count(cell) / len(dealt)))
+        return deals
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what is owed, the cells as well."""
+        return {**super().state_dict(), "owed": list(self._owed)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore what is owed."""
+        super().load_state_dict(state)
+        self._owed = list(state["owed"])
 
 
 def _branch(deal: _Deal, space: InterventionSpace) -> Branch:
@@ -202,4 +225,5 @@ def _recorded(record: Record) -> dict[int, list[tuple[int, int]]]:
 
 def build(settings: Settings, context: MethodContext) -> Method:
     """Return the method."""
-    return Yoked(settings, context)
+    twin = UniformTwin if settings.deal == "uniform" else PermutedTwin
+    return twin(settings, context)
