@@ -51,7 +51,7 @@ def compute(
 
     Raises:
         TraceError: If a table is damaged.
-        DataError: If arms were judged on different tasks.
+        DataError: If arms were judged on different tasks, or sampled by different backends.
     """
     evidence = Evidence(results, seeds)
     rows = [_judge(claim, evidence, panel, lock) for claim in claims]

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rail.errors import DataError
-from rail.traces.frames import ALL_TABLES, Run, runs
+from rail.traces.frames import ALL_TABLES, Run, check_backends, runs
 from rail.traces.store import read_table
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class Evidence:
         """Look at `results`; `seeds` limits what is seen, None sees all."""
         self.results = results
         self.used: set[Path] = set()
+        self._compared: dict[Path, Run] = {}  # by folder, since the last `forget`
         self._wanted = seeds
         self._runs = {(run.benchmark, run.method, run.seed): run for run in runs(results)}
         self._tables: dict[Path, pd.DataFrame] = {}
@@ -37,6 +38,7 @@ class Evidence:
     def forget(self) -> None:
         """Start a new record of the files used; what was read stays in memory."""
         self.used = set()
+        self._compared = {}
 
     def seeds(self, benchmark: str, method: str, tables: Sequence[str]) -> list[int]:
         """Return the seeds whose finished run has all of `tables`, ascending.
@@ -71,8 +73,13 @@ class Evidence:
 
         Raises:
             TraceError: If the file is damaged.
+            DataError: If the run and one read since `forget` were sampled by different backends.
         """
-        path = self.run(benchmark, method, seed).table(name)
+        run = self.run(benchmark, method, seed)
+        if run.folder not in self._compared:
+            self._compared[run.folder] = run
+            check_backends(self._compared.values())
+        path = run.table(name)
         if path not in self._tables:
             frame = read_table(path, ALL_TABLES[name])
             keys = {"benchmark": benchmark, "method": method, "seed": seed}

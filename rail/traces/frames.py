@@ -5,12 +5,12 @@ A run is the folder `<results>/runs/<benchmark>/<method>/seed<k>` with its table
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rail.errors import TraceError
+from rail.errors import DataError, TraceError
 from rail.traces.schema import EVALUATION_TABLE, EVALUATIONS, TABLES, Schema
 from rail.traces.store import read_table
 
@@ -82,12 +82,14 @@ def load(
 
     Raises:
         TraceError: If the table is unknown, or a named run or its table is missing (says which).
+        DataError: If runs of one benchmark were sampled by different backends.
     """
     import pandas as pd
 
     if table not in ALL_TABLES:
         raise TraceError(f"no table {table!r}; known: {', '.join(ALL_TABLES)}")
     chosen = select(results, benchmarks, methods, seeds)
+    check_backends(chosen)
     frames = []
     for run in chosen:
         frame = read_table(run.table(table), ALL_TABLES[table])
@@ -133,6 +135,25 @@ def select(
             f"(finished: {', '.join(exists)}); run `snakemake --cores all` to make them"
         )
     return chosen
+
+
+def check_backends(compared: Iterable[Run]) -> None:
+    """Refuse runs of one benchmark that different sampler backends drew: rounding sets them apart.
+
+    Raises:
+        DataError: Naming the backends as run.json records them, and the runs of each.
+    """
+    found: dict[str, dict[str, list[str]]] = {}
+    for run in compared:
+        backend = str(run.info.get("backend", "not recorded"))
+        found.setdefault(run.benchmark, {}).setdefault(backend, []).append(run.name)
+    for backends in found.values():
+        if len(backends) > 1:
+            named = "; ".join(f"{name}: {', '.join(backends[name])}" for name in sorted(backends))
+            raise DataError(
+                f"runs of one comparison were sampled by different backends ({named}): make all of "
+                "them with one, set by `policy.backend` in the configuration"
+            )
 
 
 def _info(path: Path) -> dict[str, Any]:

@@ -25,7 +25,12 @@ def claim(**changes: Any) -> Claim:
 
 
 def arm(
-    results: Path, method: str, successes: list[int], billed: int = 1000, benchmark: str = "db"
+    results: Path,
+    method: str,
+    successes: list[int],
+    billed: int = 1000,
+    benchmark: str = "db",
+    backend: str = "native",
 ) -> None:
     """Write one run per seed: of 100 tasks of kind a, `successes` pass; of 50 of kind b, half."""
     for seed, passed in zip(SEEDS, successes, strict=False):
@@ -35,5 +40,5 @@ def arm(
         end = evaluation_rows({"a": [1, 1, 1, 0], "b": [0, 1]}, step=48)
         write_run(
             results, method, seed, benchmark=benchmark, evaluation=rows, validation=start + end,
-            billed=[billed],
+            billed=[billed], info={"backend": backend},
         )  # fmt: skip

@@ -176,6 +176,16 @@ def test_arms_judged_on_different_tasks_stop_the_ledger(tmp_path: Path) -> None:
         compute([claim()], tmp_path)
 
 
+def test_arms_sampled_by_different_backends_stop_the_ledger(tmp_path: Path) -> None:
+    arm(tmp_path, "rail", [60])
+    arm(tmp_path, "twin", [48], backend="torch")
+    arm(tmp_path, "other", [48])
+    with pytest.raises(DataError, match=r"native: db/rail/seed1000; torch: db/twin/seed1000"):
+        compute([claim()], tmp_path)
+    rows = compute([claim(arms=["rail", "other"]), claim(kind="rise", arms=["twin"])], tmp_path)
+    assert [row["n"] for row in rows] == [1, 1]
+
+
 def test_damaged_table_stops_the_ledger_with_its_path(tmp_path: Path) -> None:
     arm(tmp_path, "rail", [60])
     arm(tmp_path, "twin", [48])

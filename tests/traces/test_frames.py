@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rail.errors import TraceError
+from rail.errors import DataError, TraceError
 from rail.traces.frames import load, runs
 from tests.traces.grids import evaluation_rows, write_run
 
@@ -64,3 +64,22 @@ def test_broken_descriptor_is_named(results: Path) -> None:
     (results / "runs/db/rail/seed2/run.json").write_text("{")
     with pytest.raises(TraceError, match=r"rail/seed2/run\.json: not valid JSON"):
         runs(results)
+
+
+def test_runs_of_different_backends_are_not_loaded_together(tmp_path: Path) -> None:
+    for method, backend in (("rail", "native"), ("grpo_8", "torch")):
+        write_run(tmp_path, method, 2, billed=[64], info={"backend": backend})
+    with pytest.raises(DataError) as caught:
+        load(tmp_path, "steps")
+    assert "(native: db/rail/seed2; torch: db/grpo_8/seed2)" in str(caught.value)
+    assert "`policy.backend`" in str(caught.value)
+    assert len(load(tmp_path, "steps", methods=["rail"])) == 1
+    write_run(tmp_path, "rail", 3, billed=[64])
+    with pytest.raises(DataError, match=r"native: db/rail/seed2; not recorded: db/rail/seed3"):
+        load(tmp_path, "steps", methods=["rail"])
+
+
+def test_each_benchmark_may_have_a_backend_of_its_own(tmp_path: Path) -> None:
+    for benchmark, backend in (("db", "native"), ("os", "torch")):
+        write_run(tmp_path, "rail", 2, benchmark=benchmark, billed=[64], info={"backend": backend})
+    assert len(load(tmp_path, "steps")) == 2
