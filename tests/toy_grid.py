@@ -1,6 +1,7 @@
 """A whole run in about a second: the toy benchmark, a tiny policy, real code throughout."""
 
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -9,7 +10,7 @@ from rail.policy.warmstart import build_warm_start
 from rail.runs import benchmark_config, load_benchmark, load_config, resolve
 from rail.train import train
 
-OVERLAY = {
+OVERLAY: dict[str, Any] = {
     "scale": "toy",
     "benchmarks": ["toy"],
     "seeds": [1000],
@@ -48,7 +49,7 @@ def toy_config(folder: Path, **train_options: object) -> Config:
     """Return the toy scale, results in `folder`, with options laid over its training section."""
     overlay = OVERLAY | {
         "results": str(folder / "results"),
-        "train": {**OVERLAY["train"], **train_options},  # type: ignore[dict-item]
+        "train": {**OVERLAY["train"], **train_options},
     }
     path = folder / "toy.yaml"
     path.write_text(yaml.safe_dump(overlay))

@@ -246,7 +246,11 @@ def register(connection: sqlite3.Connection) -> Callable[[], None]:
     connection.create_collation("mysql", collate)
     for name, count, function in FUNCTIONS:
         connection.create_function(name, count, function, deterministic=True)
-    connection.create_aggregate("mysql_group_concat", 6, _GroupConcat)  # type: ignore[arg-type]
+    connection.create_aggregate(
+        "mysql_group_concat",
+        6,
+        _GroupConcat,  # type: ignore[arg-type] - the stub allows one argument and a number only
+    )
     dice = _Dice()
     connection.create_function("rand", -1, dice.uniform)
     connection.create_function("random", 0, dice.integer)

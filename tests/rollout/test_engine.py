@@ -1,5 +1,6 @@
 """The sampling primitive on the toy benchmark: forks, caches, streams, re-scoring."""
 
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 import torch
 
 from rail.config import Config
-from rail.envs.base import StepResult, Task
+from rail.envs.base import Env, StepResult, Task
 from rail.envs.toy import ToyEnv
 from rail.errors import BudgetError, EnvError
 from rail.interventions import Decoding
@@ -154,13 +155,11 @@ def test_a_failed_environment_has_no_verdict_and_is_billed(
     toy: Toy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = make_engine(toy)
-    make = type(engine.benchmark).make
+    make, made = type(engine.benchmark).make, count(1)
 
-    def sometimes(self: object, task: Task) -> ToyEnv:
-        sometimes.count += 1  # type: ignore[attr-defined]
-        return Broken(task, 1) if sometimes.count % 4 == 0 else make(engine.benchmark, task)  # type: ignore[attr-defined]
+    def sometimes(self: object, task: Task) -> Env:
+        return Broken(task, 1) if next(made) % 4 == 0 else make(engine.benchmark, task)
 
-    sometimes.count = 0  # type: ignore[attr-defined]
     monkeypatch.setattr(type(engine.benchmark), "make", sometimes)
     forest = roots(engine, tasks=1)
     tree = forest.trees[0]

@@ -101,7 +101,7 @@ def test_sigterm_ends_after_a_checkpoint_and_the_run_goes_on(
             if table == "steps" and rows[0]["step"] == 2:
                 os.kill(os.getpid(), signal.SIGTERM)
 
-        checkpoint.StateFolder.add = add  # type: ignore[method-assign]
+        checkpoint.StateFolder.add = add  # type: ignore[method-assign] - a child process
         run_method(config, policy, "grpo_8", tmp_path)
 
     assert os.waitstatus_to_exitcode(in_child(attempt)) == 143
