@@ -1,6 +1,11 @@
 """An in-memory SQL database with MySQL semantics on sqlite: execute, fork, hash.
 
 Statements are translated by `rail.tools.sql_dialect`; limits are `rail.tools.sql_guard`'s.
+
+One difference is left on purpose. MySQL reckons with texts in doubles, so upstream prints
+`SUM(text column)` as 30.0 where whole numbers print as 30 here. Values are equal and so are the
+verdicts (numbers match within 0.01); made a double, the sum would be stored in a text column as
+'30.0', where MySQL stores '30'.
 """
 
 import hashlib

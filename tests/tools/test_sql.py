@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from rail.envs.agentbench_db.answers import score, score_upstream
 from rail.errors import EnvError
 from rail.tools.sql import Connections, Database, Limits, Table
 
@@ -230,3 +231,13 @@ def test_minimum_over_text_is_lexicographic() -> None:  # G25
     assert database.rows("SELECT MIN(a) FROM t") == [("10",)]
     assert database.rows("SELECT a FROM t ORDER BY a") == [("10",), ("4",)]
     assert database.rows("SELECT MIN(CAST(a AS SIGNED)) FROM t") == [(4,)]
+
+
+def test_a_sum_of_texts_is_the_number_that_mysql_gives() -> None:
+    # MySQL adds texts as doubles: its client prints 14.0, sqlite 14. A text column stores "14".
+    database = Database.build([Table("t", ["a"], ["TEXT"], [["4"], ["10"]])])
+    assert database.rows("SELECT SUM(a), AVG(a) FROM t") == [(14.0, 7.0)]
+    assert database.execute("SELECT SUM(a) FROM t").text == "[(14,)]"
+    assert score("14", ["14.0"]) == score("14.0", ["14"]) == score_upstream("14", ["14.0"]) == 1.0
+    database.rows("INSERT INTO t SELECT SUM(a) FROM t")
+    assert database.contents("t")[1] == [("4",), ("10",), ("14",)]
