@@ -14,6 +14,7 @@ from rail.envs.base import Message, Task
 from rail.errors import ConfigError
 from rail.seeding import generator
 
+_CALLED = re.compile(r'"name":"(\w+)"')
 POOLS = {"train": 128, "validation": 144, "test_a": 200, "bands": 200}
 
 
@@ -126,6 +127,20 @@ def test_prompts_look_like_those_of_the_panels() -> None:
     assert task.prompt == (
         f"Use the tools.\n{task.row['description']} {task.row['add_description']}"
     )
+
+
+def test_every_call_has_the_configured_tool_names() -> None:
+    renamed = AgentBenchDb(Settings(tools="execute_sql"), {"train": 40})
+    default = AgentBenchDb(Settings(), {"train": 40})
+    names = {"sql_query": "execute_sql", "answer_action": "commit_final_answer"}
+    for dialogue, usual in zip(_take(renamed, 0, 200), _take(default, 0, 200), strict=True):
+        calls = [_CALLED.findall(message.text) for message in dialogue[1::2]]
+        wanted = [_CALLED.findall(message.text) for message in usual[1::2]]
+        assert calls == [[names[name] for name in found] for found in wanted]
+        assert dialogue[0::2] == usual[0::2]  # prompt and what the tools answered
+    draws = Draws(generator(0, "test"))
+    played = [demonstrate(renamed, task, None, draws) for task in renamed.panel("train")]
+    assert [(episode.reward, episode.errors) for episode in played] == [(1.0, 0)] * 40
 
 
 def test_observations_come_from_the_database(benchmark: AgentBenchDb) -> None:
