@@ -18,8 +18,9 @@ import torch
 from rail.config import PolicyConfig
 from rail.envs.base import Benchmark, Task
 from rail.policy.actor import open_actor
-from rail.policy.decoder import Chunk, Decoder
+from rail.policy.decoder import Decoder, Entries
 from rail.policy.kernel.decoder import NativeDecoder
+from rail.policy.torch_decoder import TorchDecoder
 from rail.rollout.engine import Engine, Expansion, Forest
 from rail.runs import benchmark_config, load_benchmark, load_config
 
@@ -89,10 +90,10 @@ def decode(kind: type[Decoder], model: Any, batch: int, prompt: list[int]) -> No
     """Decode NEW_TOKENS greedily for `batch` rows from one prompt each."""
     decoder = kind(model, batch, 256)
     rows = list(range(batch))
-    hidden = decoder.step([], [], [], [Chunk(row, 0, prompt) for row in rows])
+    hidden = decoder.step(Entries.of([(row, 0, prompt) for row in rows]))
     for position in range(len(prompt), len(prompt) + NEW_TOKENS):
         tokens = decoder.logits(hidden).argmax(-1).tolist()
-        hidden = decoder.step(rows, tokens, [position] * batch, [])
+        hidden = decoder.step(Entries.of([(r, position, tokens[r : r + 1]) for r in rows]))
 
 
 @torch.no_grad()
@@ -171,7 +172,7 @@ def main() -> None:
         print(f"pure decoding, {NEW_TOKENS} new tokens, batch {batch}")
         runs = {
             "generate()": lambda batch=batch: decode_generate(model, batch, prompt),
-            "rail, torch": lambda batch=batch: decode(Decoder, model, batch, prompt),
+            "rail, torch": lambda batch=batch: decode(TorchDecoder, model, batch, prompt),
         }
         if "native" in engines:
             runs["rail, native"] = lambda batch=batch: decode(NativeDecoder, model, batch, prompt)

@@ -23,8 +23,9 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from rail.config import PolicyConfig, TrainConfig, UpdateConfig
 from rail.envs.base import Task
 from rail.grpo.batch import training_rows
-from rail.grpo.forward import plan_microbatches, prefix_tree
+from rail.grpo.forward import plan_microbatches
 from rail.grpo.update import Updater
+from rail.policy.prefix_tree import prefix_tree
 from rail.rollout.tree import Trajectory, Tree, Turn
 from rail.seeding import generator, seed_of
 

@@ -49,7 +49,9 @@ class PolicyConfig(Strict):
     """The policy's architecture (embedded scale) or where to load one from."""
 
     path: Path | None = None  # a Hugging Face folder; None: the embedded warm starts
-    backend: Literal["native", "torch"] = "native"  # native needs a C compiler, else torch is used
+    backend: Literal["native", "torch", "hf"] = (
+        "native"  # one that cannot run gives way to the next
+    )
     hidden: Positive = 128
     layers: Positive = 3
     heads: Positive = 4

@@ -62,7 +62,7 @@ def fingerprint(*names: str, package: Path = PACKAGE) -> str:
         digest.update(f"{name}\n{code}\n".encode())
         if file.name != "__init__.py":
             continue
-        for source in sorted(file.parent.glob("*.c")):
+        for source in sorted(file.parent.glob("*.[ch]")):
             digest.update(source.name.encode() + source.read_bytes())
     return digest.hexdigest()
 

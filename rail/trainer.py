@@ -69,7 +69,8 @@ class Trainer:
                 record=None if reads is None else _read_record(reads),
             ),
         )
-        self.updater = Updater(self.actor.model, run.train, run.update)
+        native = self.actor.backend == "native"
+        self.updater = Updater(self.actor.model, run.train, run.update, native)
         self._place, self._fill_place, self.visited = 0, 0, 0
         self.total = Bill()
         self.headline = ""

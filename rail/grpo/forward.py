@@ -8,7 +8,6 @@ hold `tree` against.
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +16,8 @@ from torch import Tensor, nn
 
 from rail.config import UpdateConfig
 from rail.grpo.batch import Row
-from rail.policy.tree_attention import TreeLayout, tree_attention
+from rail.policy.prefix_tree import layout, prefix_order, prefix_tree
+from rail.policy.tree_attention import tree_attention
 from rail.rollout.tree import Ints
 
 
@@ -31,68 +31,6 @@ class TokenLogprobs(NamedTuple):
 
     logprob: Tensor
     entropy: Tensor | None
-
-
-@dataclass(frozen=True, slots=True)
-class PrefixTree:
-    """Sequences merged from the front: one node per distinct (prefix, token).
-
-    Attributes:
-        tokens: Token of each node, shape (N,).
-        position: Its place in its sequences, shape (N,).
-        parent: Node before it, -1 at position 0, shape (N,).
-        rows: Node at each position of each sequence, 0 after its end, shape (B, L).
-        back: For each node, one flat position in `rows` that holds it, shape (N,).
-    """
-
-    tokens: Ints
-    position: Ints
-    parent: Ints
-    rows: Ints
-    back: Ints
-
-
-def prefix_order(sequences: Sequence[Ints]) -> list[int]:
-    """Return an order in which, for every prefix, the sequences that share it are neighbours."""
-    # Bytes compare front to back: not in the order of the values, but equal prefixes stay together.
-    return sorted(range(len(sequences)), key=lambda i: sequences[i].tobytes())
-
-
-def prefix_tree(sequences: Sequence[Ints]) -> PrefixTree:
-    """Merge token sequences, each of shape (T_i,), into a prefix tree."""
-    length = max(len(s) for s in sequences)
-    rows = np.zeros((len(sequences), length), dtype=np.int64)
-    tokens, position, parent, back = [], [], [], []
-    count, before = 0, -1
-    for i in prefix_order(sequences):
-        sequence, shared = sequences[i], 0
-        if before >= 0:
-            shared = _common_prefix(sequences[before], sequence)
-            rows[i, :shared] = rows[before, :shared]
-        fresh = np.arange(shared, len(sequence))
-        nodes = np.arange(count, count + len(fresh))
-        rows[i, shared : len(sequence)] = nodes
-        above = nodes - 1
-        if len(fresh):
-            above[0] = rows[i, shared - 1] if shared else -1
-        tokens.append(sequence[shared:])
-        position.append(fresh)
-        parent.append(above)
-        back.append(i * length + fresh)
-        count, before = count + len(fresh), i
-    return PrefixTree(
-        tokens=np.concatenate(tokens),
-        position=np.concatenate(position),
-        parent=np.concatenate(parent),
-        rows=rows,
-        back=np.concatenate(back),
-    )
-
-
-def _common_prefix(left: Ints, right: Ints) -> int:
-    length = min(len(left), len(right))
-    different = np.flatnonzero(left[:length] != right[:length])
-    return int(different[0]) if len(different) else length
 
 
 def plan_microbatches(rows: Sequence[Row], config: UpdateConfig) -> list[list[int]]:
@@ -136,7 +74,11 @@ def packing(model: nn.Module, config: UpdateConfig) -> AbstractContextManager[No
 
 
 def token_logprobs(
-    model: nn.Module, rows: Sequence[Row], config: UpdateConfig, with_entropy: bool = False
+    model: nn.Module,
+    rows: Sequence[Row],
+    config: UpdateConfig,
+    with_entropy: bool = False,
+    native: bool = False,
 ) -> TokenLogprobs:
     """Score the trained tokens of one microbatch with one forward pass.
 
@@ -145,12 +87,14 @@ def token_logprobs(
         rows: The microbatch.
         config: Reads `packing` and `logp_temperature`.
         with_entropy: Return entropies too.
+        native: Under `tree`, attention by the compiled kernel, which must be able to run `model`.
 
     Returns:
         Figures of the trained tokens of all rows, M in all.
     """
-    run = _tree if config.packing == "tree" else _padded
-    return run(model, rows, config.logp_temperature, with_entropy)
+    if config.packing == "padded":
+        return _padded(model, rows, config.logp_temperature, with_entropy)
+    return _tree(model, rows, config.logp_temperature, with_entropy, native)
 
 
 def _padded(
@@ -172,7 +116,7 @@ def _padded(
 
 
 def _tree(
-    model: nn.Module, rows: Sequence[Row], temperature: float, with_entropy: bool
+    model: nn.Module, rows: Sequence[Row], temperature: float, with_entropy: bool, native: bool
 ) -> TokenLogprobs:
     device = next(model.parameters()).device
     tree = prefix_tree([row.tokens for row in rows])
@@ -189,7 +133,7 @@ def _tree(
         input_ids=put(tree.tokens)[None],
         position_ids=put(tree.position)[None],
         logits_to_keep=put(above),
-        tree=TreeLayout(put(tree.rows), put(tree.back)),
+        tree=layout(tree, device, native),
         use_cache=False,
     ).logits[0]
     scores = (logits.float() / temperature).log_softmax(-1)  # (P, V)

@@ -91,7 +91,9 @@ class _Tally:
 class Updater:
     """Makes the optimizer steps of a run; deterministic, and blind to global random state."""
 
-    def __init__(self, model: nn.Module, train: TrainConfig, update: UpdateConfig) -> None:
+    def __init__(
+        self, model: nn.Module, train: TrainConfig, update: UpdateConfig, native: bool = False
+    ) -> None:
         """Take over the training of `model`, in place.
 
         The model is put in evaluation mode: dropout would make the trainer's probabilities differ
@@ -102,8 +104,9 @@ class Updater:
             model: A Hugging Face causal LM.
             train: Reads the optimizer's settings.
             update: The update's settings.
+            native: Let the compiled kernel attend along trees; it must know the architecture.
         """
-        self._config = update
+        self._config, self._native = update, native
         self._reference: nn.Module | None = None
         model.eval()
         if update.kl_weight > 0:
@@ -249,7 +252,7 @@ class Updater:
 
     def _score(self, model: nn.Module, rows: Sequence[Row]) -> Tensor:
         with packing(model, self._config):
-            return token_logprobs(model, rows, self._config).logprob
+            return token_logprobs(model, rows, self._config, native=self._native).logprob
 
     def _rescore(self, rows: list[Row]) -> list[Row]:
         """Replace the sampler's T = 1 log-probabilities by the policy's at `logp_temperature`."""

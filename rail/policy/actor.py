@@ -1,6 +1,7 @@
 """A policy ready to act: the module, its chat frames, and a sampler checked against the module."""
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,15 +9,26 @@ from typing import Any
 import torch
 
 from rail.config import PolicyConfig
+from rail.errors import PolicyError
+from rail.policy import weights
 from rail.policy.chat import Chat
 from rail.policy.decoder import Decoder
-from rail.policy.kernel import build
-from rail.policy.kernel.decoder import NativeDecoder, unsupported
+from rail.policy.hf_decoder import HfDecoder
+from rail.policy.kernel.decoder import NativeDecoder
+from rail.policy.kernel.decoder import unsupported as unknown_to_kernel
 from rail.policy.loading import load_policy
 from rail.policy.sampler import Sampler
+from rail.policy.torch_decoder import TorchDecoder
 
 LOGGER = logging.getLogger(__name__)
 _CHECKED_TOKENS = 32
+_Reason = Callable[[Any], str]
+BACKENDS: dict[str, tuple[type[Decoder], _Reason]] = {
+    "native": (NativeDecoder, unknown_to_kernel),
+    "torch": (TorchDecoder, weights.unsupported),
+    "hf": (HfDecoder, lambda config: ""),
+}
+"""Fastest first: a backend that cannot run a policy, or is wrong on it, gives way to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +37,7 @@ class Actor:
 
     Attributes:
         model: A Hugging Face causal LM; after an update call `sampler.decoder.load_weights()`.
-        backend: native | torch: what decodes.
+        backend: native | torch | hf: what decodes.
         logprob_gap: Largest gap between sampler and module at load, nats.
     """
 
@@ -39,19 +51,32 @@ class Actor:
 def open_actor(path: Path, config: PolicyConfig) -> Actor:
     """Load a policy folder for acting on one CPU thread.
 
+    The backend asked for decodes if it can and agrees with the module; else the next one does, and
+    one warning says why.
+
     Raises:
-        PolicyError: If the folder cannot be loaded, or the sampler does not agree with the module.
+        PolicyError: If the folder cannot be loaded, or no backend agrees with the module.
     """
     torch.set_num_threads(1)
     model, chat = load_policy(path)
-    backend = config.backend
-    if backend == "native" and (reason := build.unsupported() or unsupported(model.config)):
-        LOGGER.warning("decoding with torch, several times slower than the kernel: %s", reason)
-        backend = "torch"
-    kind = NativeDecoder if backend == "native" else Decoder
-    decoder = kind(model, config.slots, config.max_tokens)
     vocabulary = model.config.vocab_size
     tokens = [(7 * i * i + 3 * i + 1) % vocabulary for i in range(_CHECKED_TOKENS)]
-    gap = decoder.check(tokens)
-    sampler = Sampler(decoder, chat.end_id, config.max_turn_tokens)
-    return Actor(model, chat, sampler, backend, gap)
+    names = list(BACKENDS)
+    names = names[names.index(config.backend) :]
+    refused: list[str] = []
+    for name in names:
+        kind, unsupported = BACKENDS[name]
+        if reason := unsupported(model.config):
+            refused.append(f"not {name}: {reason}")
+            continue
+        try:
+            decoder = kind(model, config.slots, config.max_tokens)
+            gap = decoder.check(tokens)
+        except PolicyError as error:
+            refused.append(f"not {name}: {error}")
+            continue
+        if refused:
+            LOGGER.warning("decoding with %s, slower; %s", name, "; ".join(refused))
+        sampler = Sampler(decoder, chat.end_id, config.max_turn_tokens)
+        return Actor(model, chat, sampler, name, gap)
+    raise PolicyError(f"{path}: no backend can decode this policy; {'; '.join(refused)}")

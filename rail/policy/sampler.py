@@ -7,7 +7,7 @@ their order (beyond float rounding of batched matrix products, below 1e-5 nats h
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rail.interventions import Decoding
-from rail.policy.decoder import Chunk, Decoder
-from rail.policy.draw import draw
+from rail.policy.decoder import Decoder, Entries
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -83,20 +82,6 @@ class Episode(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _Row:
-    """One episode in flight; `pending` are tokens sampled or observed but not yet computed."""
-
-    episode: Episode
-    position: int
-    pending: list[int] = field(default_factory=list)
-    drawn: int = 0
-    tokens: list[int] = field(default_factory=list)
-    logprob: list[float] = field(default_factory=list)
-    logprob_sampled: list[float] = field(default_factory=list)
-    entropy: list[float] = field(default_factory=list)
-
-
 class Sampler:
     """Decodes episodes with one policy.
 
@@ -116,11 +101,10 @@ class Sampler:
         found: list[Prefix] = []
         for start in range(0, len(prompts), self.decoder.rows):
             part = prompts[start : start + self.decoder.rows]
-            chunks = [Chunk(row, 0, tokens.tolist()) for row, tokens in enumerate(part)]
-            states = self.decoder.step([], [], [], chunks)
+            states = self.decoder.step(Entries.of([(row, 0, ids) for row, ids in enumerate(part)]))
             found += [
-                Prefix(len(tokens), self.decoder.lift(row, len(tokens)), states[row].clone())
-                for row, tokens in enumerate(part)
+                Prefix(len(ids), self.decoder.lift(row, len(ids)), states[row].clone())
+                for row, ids in enumerate(part)
             ]
         return found
 
@@ -130,116 +114,134 @@ class Sampler:
 
 
 class _Run:
-    """One call of `Sampler.run`: the rows in flight are 0..len(rows)-1, without holes."""
+    """One call of `Sampler.run`: the rows in flight are 0..len(episodes)-1, without holes."""
 
     def __init__(self, sampler: Sampler, waiting: deque[Episode]) -> None:
         self._decoder, self._end = sampler.decoder, sampler.end_id
         self._turn_limit = sampler.max_turn_tokens
         self._waiting = waiting
-        self._rows: list[_Row] = []
-        count = sampler.decoder.rows
-        width = waiting[0].prefix.state.shape[0] if waiting else 0
-        # Per row: hidden state that predicts the next token, sum over the turn, state at its
-        # boundary.
-        self._hidden = torch.zeros(count, width)
-        self._sum = torch.zeros(count, width)
-        self._boundary = torch.zeros(count, width)
-        self._temperature = torch.ones(count)
-        self._top_p = torch.ones(count)
+        self._episodes: list[Episode] = []
+        self._following: dict[int, Ints] = {}  # by row: what an action is followed by
+        count, width = sampler.decoder.rows, sampler.decoder.width
+        self._uniforms = np.zeros((count, sampler.decoder.length))
+        # Per row: position of the next entry, tokens drawn in all and in the turn, the newest one.
+        self._position, self._drawn, self._size, self._newest = np.zeros((4, count), dtype=np.int64)
+        self._tokens = np.zeros((count, self._turn_limit), dtype=np.int64)
+        # Of each token of the turn: log-probability, the same as sampled, entropy.
+        self._figures = np.zeros((3, count, self._turn_limit), dtype=np.float32)
+        # Hidden state that predicts the next token, sum over the turn, state at its boundary.
+        states = np.zeros((3, count, width), dtype=np.float32)
+        self._state, self._sum, self._boundary = states
+        self._hidden = torch.from_numpy(self._state)  # the same memory, for the decoder
+        self._temperature, self._top_p = torch.ones(2, count)
+        self._per_row = (
+            self._uniforms, self._position, self._drawn, self._size, self._newest, self._tokens,
+            *self._figures, *states, self._temperature, self._top_p,
+        )  # fmt: skip
 
     def go(self) -> None:
-        while self._waiting or self._rows:
-            while self._waiting and len(self._rows) < self._decoder.rows:
+        while self._waiting or self._episodes:
+            while self._waiting and len(self._episodes) < self._decoder.rows:
                 self._start(self._waiting.popleft())
             self._draw()
-            if self._rows:
+            if self._episodes:
                 self._advance()
 
     def _start(self, episode: Episode) -> None:
-        row = len(self._rows)
-        prefix = episode.prefix
+        row, prefix = len(self._episodes), episode.prefix
+        self._episodes.append(episode)
         self._decoder.lay(row, prefix.cache, prefix.length)
-        self._rows.append(_Row(episode, prefix.length))
+        self._uniforms[row, : len(episode.uniforms)] = episode.uniforms[: self._uniforms.shape[1]]
+        self._position[row], self._drawn[row] = prefix.length, 0
         self._temperature[row] = episode.decoding.temperature
         self._top_p[row] = episode.decoding.top_p
-        self._begin_turn(row, prefix.state)
+        self._hidden[row] = prefix.state
+        self._begin_turn(row)
 
-    def _begin_turn(self, row: int, state: Tensor) -> None:
-        self._hidden[row] = self._boundary[row] = state
+    def _begin_turn(self, row: int) -> None:
+        self._boundary[row] = self._state[row]
         self._sum[row] = 0.0
+        self._size[row] = 0
 
     def _draw(self) -> None:
-        count = len(self._rows)
-        hidden = self._hidden[:count]
-        self._sum[:count] += hidden
-        uniforms = torch.tensor([float(r.episode.uniforms[r.drawn]) for r in self._rows])
-        drawn = draw(
-            self._decoder.logits(hidden), uniforms, self._temperature[:count], self._top_p[:count]
+        rows = np.arange(len(self._episodes))
+        active = slice(len(rows))
+        self._sum[active] += self._state[active]
+        uniforms = torch.from_numpy(self._uniforms[rows, self._drawn[active]])
+        drawn = self._decoder.draw(
+            self._hidden[active], uniforms, self._temperature[active], self._top_p[active]
         )
-        columns = (drawn.tokens, drawn.logprob, drawn.logprob_sampled, drawn.entropy)
-        finished: list[int] = []
-        for index, (token, logprob, sampled, entropy) in enumerate(
-            zip(*(column.tolist() for column in columns), strict=True)
+        tokens, place = drawn.tokens.numpy(), self._size[active]
+        self._newest[active] = tokens
+        self._tokens[rows, place] = tokens
+        for kept, new in zip(
+            self._figures, (drawn.logprob, drawn.logprob_sampled, drawn.entropy), strict=True
         ):
-            row = self._rows[index]
-            row.drawn += 1
-            row.tokens.append(token)
-            row.logprob.append(logprob)
-            row.logprob_sampled.append(sampled)
-            row.entropy.append(entropy)
-            row.pending.append(token)
-            ended = token == self._end
-            if (ended or len(row.tokens) == self._turn_limit) and not self._end_turn(index, ended):
-                finished.append(index)
-        for index in reversed(finished):
-            self._finish(index)
+            kept[rows, place] = new.numpy()
+        self._drawn[active] += 1
+        self._size[active] += 1
+        ended = tokens == self._end
+        stopped = np.flatnonzero(ended | (self._size[active] == self._turn_limit)).tolist()
+        finished = [row for row in stopped if not self._end_turn(row, bool(ended[row]))]
+        for row in reversed(finished):
+            self._finish(row)
 
-    def _end_turn(self, index: int, ended: bool) -> bool:
+    def _end_turn(self, row: int, ended: bool) -> bool:
         """Hand the turn over; return whether the episode goes on."""
-        row = self._rows[index]
+        size = int(self._size[row])
+        logprob, logprob_sampled, entropy = self._figures[:, row, :size].copy()
         turn = SampledTurn(
-            tokens=np.array(row.tokens, dtype=np.int64),
-            logprob=np.array(row.logprob, dtype=np.float32),
-            logprob_sampled=np.array(row.logprob_sampled, dtype=np.float32),
-            entropy=np.array(row.entropy, dtype=np.float32),
-            hidden=(self._sum[index] / len(row.tokens)).numpy().copy(),
-            state=self._boundary[index].numpy().copy(),
+            tokens=self._tokens[row, :size].copy(),
+            logprob=logprob,
+            logprob_sampled=logprob_sampled,
+            entropy=entropy,
+            hidden=self._sum[row] / np.float32(size),
+            state=self._boundary[row].copy(),
             cut=not ended,
         )
-        following = row.episode.act(turn)
+        following = self._episodes[row].act(turn)
         if following is None:
             return False
-        row.pending += following.tolist()
-        for column in (row.tokens, row.logprob, row.logprob_sampled, row.entropy):
-            column.clear()
-        if row.position + len(row.pending) + self._turn_limit > self._decoder.length:
-            row.episode.truncate()
+        self._following[row] = following
+        if self._position[row] + 1 + len(following) + self._turn_limit > self._decoder.length:
+            self._episodes[row].truncate()
             return False
         return True
 
-    def _finish(self, index: int) -> None:
-        row = self._rows[index]
-        keep = row.episode.keep_cache
-        row.episode.finish(self._decoder.lift(index, row.position) if keep else None)
-        last = len(self._rows) - 1
-        if index != last:  # Close the hole, so that the rows in flight stay a view of the cache.
-            moved = self._rows[last]
-            self._decoder.lay(index, self._decoder.lift(last, moved.position), moved.position)
-            for tensor in (self._hidden, self._sum, self._boundary, self._temperature, self._top_p):
-                tensor[index] = tensor[last]
-            self._rows[index] = moved
-        self._rows.pop()
+    def _finish(self, row: int) -> None:
+        """Hand the episode back and close the hole, so that the rows in flight stay a prefix."""
+        episode, length = self._episodes[row], int(self._position[row])
+        episode.finish(self._decoder.lift(row, length) if episode.keep_cache else None)
+        last = len(self._episodes) - 1
+        self._following.pop(row, None)
+        if row != last:
+            length = int(self._position[last])
+            self._decoder.lay(row, self._decoder.lift(last, length), length)
+            for values in self._per_row:
+                values[row] = values[last]
+            if last in self._following:
+                self._following[row] = self._following.pop(last)
+            self._episodes[row] = self._episodes[last]
+        self._episodes.pop()
 
     def _advance(self) -> None:
-        singles = [i for i, row in enumerate(self._rows) if len(row.pending) == 1]
-        chunked = [i for i, row in enumerate(self._rows) if len(row.pending) > 1]
-        chunks = [Chunk(i, self._rows[i].position, self._rows[i].pending) for i in chunked]
-        tokens = [self._rows[i].pending[0] for i in singles]
-        starts = [self._rows[i].position for i in singles]
-        states = self._decoder.step(singles, tokens, starts, chunks)
-        self._hidden[singles + chunked] = states
-        for offset, index in enumerate(chunked, start=len(singles)):
-            self._begin_turn(index, states[offset])
-        for row in self._rows:
-            row.position += len(row.pending)
-            row.pending.clear()
+        """Compute the newest token of each row, and what follows it where a turn has ended."""
+        active = slice(len(self._episodes))
+        tokens: Ints = self._newest[active]
+        lengths = np.ones(len(tokens), dtype=np.int64)
+        for row, following in self._following.items():
+            lengths[row] += len(following)
+        if self._following:
+            parts = [tokens[:0]]
+            done = 0
+            for row in sorted(self._following):
+                parts += [tokens[done : row + 1], self._following[row]]
+                done = row + 1
+            tokens = np.concatenate([*parts, tokens[done:]])
+        rows = np.arange(len(lengths))
+        entries = Entries(rows, self._position[active].copy(), lengths, tokens)
+        self._hidden[active] = self._decoder.step(entries)
+        self._position[active] += lengths
+        for row in self._following:
+            self._begin_turn(row)
+        self._following.clear()

@@ -1,33 +1,48 @@
 """Attention for sequences packed as a prefix tree, plugged into an unmodified Hugging Face model.
 
-Token-wise layers see each distinct (prefix, token) once, as one flat sequence of nodes. Only inside
-attention are queries, keys and values laid out as the full sequences, since a node attends to
-exactly the nodes on its path. Exact: what a node computes depends on its prefix alone.
+Token-wise layers see each distinct (prefix, token) once, as one flat sequence of nodes. A node
+attends to exactly the nodes on its path: either the compiled kernel walks the tree, or queries,
+keys and values are laid out as the full sequences inside attention. Exact: what a node computes
+depends on its prefix alone.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 from torch.nn import functional
 
 from rail.errors import PolicyError
+from rail.policy.attention import plain_causal, replaced_attention
+from rail.policy.kernel.tree import walk
 
-NAME = "rail_tree"
+_ADVICE = "set update.packing to `padded`"
 
 
 class TreeLayout(NamedTuple):
     """How N nodes form B sequences.
 
     Attributes:
+        positions: Place of each node in its sequences, int32, shape (N,); nodes come depth first.
+        length: Longest sequence.
         rows: Node at each position of each sequence, int64, shape (B, L); 0 after a sequence's end,
-            where causal attention keeps it from mattering.
-        back: For each node, one flat position in `rows` that holds it, int64, shape (N,).
+            where causal attention keeps it from mattering. None: let the kernel walk the tree.
+        back: For each node, one flat position in `rows` that holds it, int64, shape (N,), or None.
     """
 
-    rows: Tensor
-    back: Tensor
+    positions: Tensor
+    length: int
+    rows: Tensor | None = None
+    back: Tensor | None = None
+
+
+def tree_attention(model: nn.Module) -> AbstractContextManager[None]:
+    """Let `model` attend along trees within the block; calls then need a `tree` keyword.
+
+    Raises:
+        PolicyError: The model does not take its attention from `transformers.AttentionInterface`.
+    """
+    return replaced_attention(model, "rail_tree", attend, _ADVICE)
 
 
 def attend(
@@ -37,24 +52,21 @@ def attend(
     value: Tensor,
     attention_mask: Tensor | None,
     *,
-    tree: TreeLayout,
+    tree: TreeLayout | None = None,
     scaling: float | None = None,
-    sliding_window: int | None = None,
-    softcap: float | None = None,
-    **_: Any,
+    **options: Any,
 ) -> tuple[Tensor, None]:
     """Attend along the paths of a tree.
 
     Args:
-        module: The attention layer; not used.
+        module: The attention layer, for messages.
         query: Shape (1, H, N, D).
         key: Shape (1, G, N, D), G dividing H (grouped queries).
         value: Shape (1, G, N, D).
         attention_mask: None; the layout says who attends to whom.
         tree: The layout, handed through by the model's keyword arguments.
         scaling: Factor on the scores; None: D ** -0.5.
-        sliding_window: Refused where shorter than the longest sequence.
-        softcap: Refused.
+        options: See `plain_causal`.
 
     Returns:
         Output of shape (1, N, H, D), and None in the place of attention weights.
@@ -62,12 +74,13 @@ def attend(
     Raises:
         PolicyError: The layer asks for something that is not plain causal attention.
     """
+    if tree is None:
+        raise PolicyError(f"{type(module).__name__} does not hand its options on; {_ADVICE}")
+    plain_causal(module, attention_mask, tree.length, options, _ADVICE)
+    if tree.rows is None or tree.back is None:
+        scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+        return walk(query, key, value, tree.positions, tree.length, scale), None
     batch, length = tree.rows.shape
-    if attention_mask is not None or softcap is not None or 0 < (sliding_window or 0) < length:
-        raise PolicyError(
-            f"tree packing: {type(module).__name__} wants a mask, a soft cap or a window "
-            f"shorter than {length} tokens; set update.packing to `padded`"
-        )
     flat = tree.rows.reshape(-1)
 
     def lay_out(states: Tensor) -> Tensor:
@@ -85,31 +98,3 @@ def attend(
     heads, width = output.shape[1], output.shape[3]
     nodes = output.transpose(1, 2).reshape(batch * length, heads, width)
     return nodes.index_select(0, tree.back)[None], None
-
-
-@contextmanager
-def tree_attention(model: nn.Module) -> Iterator[None]:
-    """Let `model` attend along trees within the block; calls then need a `tree` keyword.
-
-    Raises:
-        PolicyError: The model does not take its attention from `transformers.AttentionInterface`.
-    """
-    from transformers import AttentionInterface, PreTrainedModel  # takes about a second
-
-    AttentionInterface.register(NAME, attend)
-    if not isinstance(model, PreTrainedModel):
-        raise PolicyError(
-            f"tree packing: got a {type(model).__name__}, expected a transformers.PreTrainedModel; "
-            "set update.packing to `padded`"
-        )
-    before = model.config._attn_implementation or "eager"
-    model.set_attn_implementation(NAME)
-    if model.config._attn_implementation != NAME:
-        raise PolicyError(
-            f"tree packing: {type(model).__name__} has an attention of its own that cannot be "
-            "replaced; set update.packing to `padded`"
-        )
-    try:
-        yield
-    finally:
-        model.set_attn_implementation(before)

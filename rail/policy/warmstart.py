@@ -18,6 +18,7 @@ from rail.config import PolicyConfig, WarmStartConfig
 from rail.envs.base import Benchmark, Message
 from rail.errors import ConfigError
 from rail.policy.chat import Chat, Ints
+from rail.policy.kernel.decoder import unsupported
 from rail.policy.loading import publishing, save_policy
 from rail.policy.supervised import Encoded, Log, train
 from rail.policy.tiny import build_model
@@ -71,12 +72,14 @@ def build_warm_start(
     )
     model = build_model(policy, tokenizer, seed_of(index, "warm_start", benchmark.name, "weights"))
     order = _order(config, len(encoded.ids), index, benchmark.name)
-    curve, tokens = train(model, encoded, order, config, log)
+    native = policy.backend == "native" and not unsupported(model.config)
+    curve, tokens = train(model, encoded, order, config, log, native)
     record: dict[str, Any] = {
         "benchmark": benchmark.name,
         "index": index,
         "policy": policy.model_dump(mode="json"),
         "warm_start": config.model_dump(mode="json"),
+        "backend": "native" if native else "torch",
         "parameters": model.num_parameters(),
         "vocabulary": len(tokenizer),
         "demonstrations": len(encoded.ids),

@@ -7,15 +7,12 @@ import torch
 from rail.config import UpdateConfig
 from rail.errors import PolicyError
 from rail.grpo.batch import Row, coefficients, training_rows
-from rail.grpo.forward import (
-    packing,
-    plan_microbatches,
-    prefix_tree,
-    token_logprobs,
-)
+from rail.grpo.forward import packing, plan_microbatches, token_logprobs
 from rail.grpo.loss import surrogate
+from rail.policy.prefix_tree import prefix_tree
 from rail.seeding import generator
 from tests.grpo.trees import branched_tree, random_tree, tiny_policy
+from tests.policy.models import needs_kernel
 
 POLICIES = [("qwen3", 4), ("qwen3", 2), ("llama", 1)]  # plain, grouped and multi-query attention
 TREES = {
@@ -35,7 +32,7 @@ def rows_of(shapes, config):
     return rows
 
 
-def gradient(model, rows, config):
+def gradient(model, rows, config, native=False):
     """Return the gradient of the whole loss, all microbatches, and the log-probabilities."""
     model.zero_grad(set_to_none=True)
     scale = coefficients(rows, config)
@@ -43,7 +40,7 @@ def gradient(model, rows, config):
     for part in plan_microbatches(rows, config):
         members = [rows[i] for i in part]
         with packing(model, config):
-            got = token_logprobs(model, members, config, with_entropy=True)
+            got = token_logprobs(model, members, config, with_entropy=True, native=native)
 
         def flat(arrays, part=part):
             kept = [a[rows[i].trained] for i, a in zip(part, arrays, strict=True)]
@@ -72,15 +69,16 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize("native", [False, pytest.param(True, marks=needs_kernel)])
 @pytest.mark.parametrize("shapes", TREES.values(), ids=TREES.keys())
 @pytest.mark.parametrize(("kind", "heads", "policy", "microbatch"), CASES)
-def test_tree_gradient_equals_padded_gradient(kind, heads, policy, microbatch, shapes):
+def test_tree_gradient_equals_padded_gradient(kind, heads, policy, microbatch, shapes, native):
     model = tiny_policy(kind, heads)
     options = {"prefix_policy": policy, "microbatch_tokens": microbatch, "logp_temperature": 0.8}
     padded = UpdateConfig(packing="padded", **options)
     rows = rows_of(shapes, padded)
     want, want_scores = gradient(model, rows, padded)
-    got, scores = gradient(model, rows, UpdateConfig(packing="tree", **options))
+    got, scores = gradient(model, rows, UpdateConfig(packing="tree", **options), native)
     assert want.norm() > 1e-3
     assert ((got - want).norm() / want.norm()).item() < 1e-5
     np.testing.assert_allclose(scores, want_scores, atol=2e-5)

@@ -92,7 +92,7 @@ def tiny_policy(kind: str = "qwen3", key_value_heads: int = 4, seed: int = 0) ->
         "num_hidden_layers": 2,
         "num_attention_heads": 4,
         "num_key_value_heads": key_value_heads,
-        "head_dim": 8,
+        "head_dim": 16,
         "intermediate_size": 48,
         "max_position_embeddings": 128,
     }

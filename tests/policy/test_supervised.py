@@ -3,9 +3,12 @@ import pytest
 import torch
 
 from rail.config import PolicyConfig, WarmStartConfig
+from rail.policy.prefix_tree import prefix_tree
 from rail.policy.supervised import Encoded, logits_at, train
 from rail.policy.tiny import build_model
 from rail.policy.tokenizer import train_tokenizer
+from rail.policy.tree_attention import tree_attention
+from tests.policy.models import needs_kernel
 
 SMALL = PolicyConfig(hidden=32, layers=2, heads=2, feed_forward=32)
 TOKENIZER = train_tokenizer(["a b c"] * 3, (), 400)
@@ -21,13 +24,20 @@ def silent(line: str) -> None:
     assert line
 
 
-def test_logits_at_some_positions_are_those_of_the_models_own_forward() -> None:
+@pytest.mark.parametrize("native", [False, pytest.param(True, marks=needs_kernel)])
+def test_logits_at_some_nodes_are_those_of_the_models_own_forward(native: bool) -> None:
     model = build_model(SMALL, TOKENIZER, 0)
-    ids = torch.randint(5, 250, (3, 20), generator=torch.Generator().manual_seed(0))
-    keep = torch.zeros(3, 20, dtype=torch.bool)
-    keep[0, 4] = keep[1, 19] = keep[2, :2] = True
-    whole = model(input_ids=ids).logits
-    assert torch.allclose(logits_at(model, ids, keep), whole[keep], atol=1e-6)
+    ids = np.random.default_rng(0).integers(5, 250, (3, 20))
+    ids[1, :6] = ids[0, :6]
+    tree = prefix_tree(list(ids))
+    assert len(tree.tokens) == 54
+    places = [(0, 4), (1, 19), (2, 0), (2, 1)]
+    keep = np.array([tree.rows[place] for place in places])
+    whole = model(input_ids=torch.from_numpy(ids)).logits
+    with tree_attention(model):
+        found = logits_at(model, tree, keep, native)
+    for logits, place in zip(found, places, strict=True):
+        assert torch.allclose(logits, whole[place], atol=1e-6)
 
 
 def test_the_first_loss_is_the_mean_over_action_tokens_whatever_the_microbatches(

@@ -12,13 +12,18 @@ import platform
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+
+from torch import Tensor
 
 from rail.atomic import replacing
 from rail.errors import PolicyError
 
-SOURCE = Path(__file__).with_name("decoder.c")
+FOLDER = Path(__file__).parent
+SOURCES = ("decoder.c", "draw.c", "tree.c")
+HEADERS = ("vector.h",)
 FLAGS = ("-O3", "-march=x86-64-v3", "-ffp-contract=fast", "-shared", "-fPIC")
 _NEEDED = ("avx2", "fma")
 
@@ -56,24 +61,44 @@ def library() -> ctypes.CDLL:
     Raises:
         PolicyError: If the compiler fails; shows what it said.
     """
+    loaded = ctypes.CDLL(str(built()))
+    for name in ("workspace", "draw_workspace", "tree_workspace"):
+        getattr(loaded, name).restype = ctypes.c_long
+    return loaded
+
+
+def at(tensor: Tensor) -> ctypes.c_void_p:
+    """Return the address of a contiguous tensor's first element; the caller keeps it alive."""
+    return ctypes.c_void_p(tensor.data_ptr())
+
+
+def built(flags: Sequence[str] = FLAGS) -> Path:
+    """Return the shared library for `flags`, compiled unless the cache holds it.
+
+    Raises:
+        PolicyError: If the compiler fails; shows what it said.
+    """
     command = compiler() or []
     key = hashlib.blake2b(digest_size=8)
-    key.update(SOURCE.read_bytes() + repr((command, FLAGS)).encode())
+    for name in (*SOURCES, *HEADERS):
+        key.update((FOLDER / name).read_bytes())
+    key.update(repr((command, flags)).encode())
     folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "rail"
-    target = folder / f"decoder-{key.hexdigest()}.so"
+    target = folder / f"kernel-{key.hexdigest()}.so"
     if not target.exists():
-        _compile(command, target)
-    return ctypes.CDLL(str(target))
+        _compile([*command, *flags], target)
+    return target
 
 
-def _compile(command: list[str], target: Path) -> None:
+def _compile(command: Sequence[str], target: Path) -> None:
+    sources = [str(FOLDER / name) for name in SOURCES]
     with replacing(target) as temporary:
         done = subprocess.run(
-            [*command, *FLAGS, "-o", str(temporary), str(SOURCE), "-lm"],
+            [*command, "-o", str(temporary), *sources, "-lm"],
             capture_output=True,
             text=True,
             check=False,
         )
         if done.returncode:
             said = " ".join(done.stderr.split())[:400]
-            raise PolicyError(f"{' '.join(command)} could not compile {SOURCE.name}: {said}")
+            raise PolicyError(f"{' '.join(command)} could not compile the kernel: {said}")

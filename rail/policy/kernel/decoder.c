@@ -6,14 +6,10 @@
  * bits of an entry do not depend on its neighbours.
  *
  * Weights are packed by the caller into panels of 16 outputs: packed[panel][input][16].
- * Keys are cached transposed, (rows, heads, hd, length); values as (rows, heads, length, hd).
+ * One head of one row holds its keys as (length / 8, hd, 8) and its values as (length, hd); length is a
+ * multiple of 32.
  */
-#include <math.h>
-#include <string.h>
-
-typedef float v8 __attribute__((vector_size(32), aligned(4)));
-typedef int i8 __attribute__((vector_size(32)));
-#define INLINE static inline __attribute__((always_inline))
+#include "vector.h"
 
 typedef struct {
     const float *qkv, *qkv_bias, *qk_norm, *out, *gate_up, *down;
@@ -26,32 +22,6 @@ typedef struct {
     const float *embed, *norm, *cos, *sin;
     const Layer *layer;
 } Model;
-
-INLINE v8 load(const float *p) { return *(const v8 *)p; }
-INLINE void store(float *p, v8 x) { *(v8 *)p = x; }
-INLINE v8 all(float x) { return (v8){x, x, x, x, x, x, x, x}; }
-INLINE float total(v8 x) {
-    return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
-}
-
-/* exp for x <= 88, relative error below 2e-7; smaller than -87 counts as -87. */
-INLINE v8 exp8(v8 x) {
-    const v8 low = all(-87.0f);
-    i8 small = x < low;
-    x = (v8)(((i8)low & small) | ((i8)x & ~small));
-    v8 n = x * 1.44269504f + 12582912.0f; /* 1.5 * 2^23: the sum rounds to an integer */
-    i8 bits = (i8)n << 23;
-    n -= 12582912.0f;
-    x = x - n * 0.693359375f + n * 2.12194440e-4f;
-    v8 y = all(1.9875691500e-4f);
-    y = y * x + 1.3981999507e-3f;
-    y = y * x + 8.3334519073e-3f;
-    y = y * x + 4.1665795894e-2f;
-    y = y * x + 1.6666665459e-1f;
-    y = y * x + 5.0000001201e-1f;
-    y = y * x * x + x + 1.0f;
-    return (v8)((i8)y + bits);
-}
 
 /* R rows of x (R, inputs) times one panel: R x 16 accumulators, inputs in order. */
 #define TILE(R)                                                                        \
@@ -120,36 +90,18 @@ INLINE void rotate(float *x, int head_dim, const float *cos, const float *sin) {
     }
 }
 
-/* out (hd) = softmax(q K / sqrt(hd)) V over `count` positions; scores has room for length + 8. */
-INLINE void attend(const float *q, const float *keys, const float *values, int head_dim, int length,
-                   int count, float *scores, float *out) {
-    float scale = 1.0f / sqrtf((float)head_dim), top = -3.0e38f;
-    for (int t = 0; t < count; t += 8) { /* length is a multiple of 8: no read past the row */
-        v8 sum = all(0.0f);
-        for (int d = 0; d < head_dim; d++) sum += all(q[d]) * load(keys + (long)d * length + t);
-        store(scores + t, sum * scale);
-    }
-    for (int t = 0; t < count; t++) top = scores[t] > top ? scores[t] : top;
-    for (int t = count; t & 7; t++) scores[t] = -3.0e38f;
-    float mass = 0.0f;
-    for (int t = 0; t < count; t += 8) store(scores + t, exp8(load(scores + t) - top));
-    for (int t = 0; t < count; t++) mass += scores[t];
-    for (int d = 0; d < head_dim; d += 16) {
-        v8 a = all(0.0f), b = all(0.0f);
-        for (int t = 0; t < count; t++) {
-            const float *v = values + (long)t * head_dim + d;
-            a += all(scores[t]) * load(v);
-            b += all(scores[t]) * load(v + 8);
-        }
-        store(out + d, a / mass);
-        store(out + d + 8, b / mass);
-    }
+/* Attention of one query over `count` positions of one head; scores has room for length + 32. */
+INLINE void attend(const float *q, const float *keys, const float *values, int head_dim, int count,
+                   float *scores, float *out) {
+    products(q, keys, head_dim, count, 1.0f / sqrtf((float)head_dim), scores);
+    softmax(scores, count);
+    mix(scores, values, head_dim, count, out);
 }
 
 static void attention(const Model *m, const Layer *w, int n, const int *rows, const int *positions,
                       float *qkv, float *scores, float *out) {
     int hd = m->head_dim, heads = m->q_heads + 2 * m->kv_heads, turned = m->q_heads + m->kv_heads;
-    long row_size = (long)m->kv_heads * m->length * hd;
+    long head_size = (long)m->length * hd, row_size = m->kv_heads * head_size;
     for (int i = 0; i < n; i++) {
         int p = positions[i];
         float *entry = qkv + (long)i * heads * hd;
@@ -159,17 +111,21 @@ static void attention(const Model *m, const Layer *w, int n, const int *rows, co
         }
         for (int h = 0; h < m->kv_heads; h++) {
             const float *key = entry + (m->q_heads + h) * hd, *value = entry + (turned + h) * hd;
-            long head = rows[i] * row_size + (long)h * m->length * hd;
-            for (int d = 0; d < hd; d++) w->keys[head + (long)d * m->length + p] = key[d];
+            long head = rows[i] * row_size + h * head_size;
+            float *block = w->keys + head + (long)(p / BLOCK) * hd * BLOCK + p % BLOCK;
+            for (int d = 0; d < hd; d++) block[d * BLOCK] = key[d];
             memcpy(w->values + head + (long)p * hd, value, sizeof(float) * hd);
         }
     }
     for (int i = 0; i < n; i++)
         for (int h = 0; h < m->q_heads; h++) {
-            long head = rows[i] * row_size
-                        + (long)(h * m->kv_heads / m->q_heads) * m->length * hd;
-            attend(qkv + ((long)i * heads + h) * hd, w->keys + head, w->values + head, hd,
-                   m->length, positions[i] + 1, scores, out + ((long)i * m->q_heads + h) * hd);
+            long head = rows[i] * row_size + h * m->kv_heads / m->q_heads * head_size;
+            const float *q = qkv + ((long)i * heads + h) * hd;
+            float *to = out + ((long)i * m->q_heads + h) * hd;
+            if (hd == 32) /* a constant, so that the loops are unrolled */
+                attend(q, w->keys + head, w->values + head, 32, positions[i] + 1, scores, to);
+            else
+                attend(q, w->keys + head, w->values + head, hd, positions[i] + 1, scores, to);
         }
 }
 
@@ -177,8 +133,7 @@ INLINE void gate(float *x, int n, int size) { /* x (n, 2 size) -> silu(first) * 
     for (int i = 0; i < n; i++)
         for (int k = 0; k < size; k += 8) {
             v8 g = load(x + (long)i * 2 * size + k), u = load(x + (long)i * 2 * size + size + k);
-            i8 large = g < all(-80.0f);
-            v8 e = exp8((v8)(((i8)all(80.0f) & large) | ((i8)(-g) & ~large)));
+            v8 e = exp8(where(g < all(-80.0f), all(80.0f), -g));
             store(x + (long)i * size + k, g * u / (1.0f + e));
         }
 }
@@ -187,7 +142,7 @@ INLINE void gate(float *x, int n, int size) { /* x (n, 2 size) -> silu(first) * 
 long workspace(const Model *m, int n) {
     long heads = m->q_heads + 2 * m->kv_heads;
     return n * (2L * m->hidden + heads * m->head_dim + (long)m->q_heads * m->head_dim
-                + 2L * m->feed_forward) + m->length + 8;
+                + 2L * m->feed_forward) + m->length + 32;
 }
 
 /* Run n entries; states (wanted, hidden) receives the final-norm states of entries last[0..wanted). */

@@ -1,24 +1,29 @@
-"""The compiled decoder: same calls as `rail.policy.decoder.Decoder`, batch-invariant to the bit."""
+"""Backend `native`: the compiled decoder, batch-invariant to the bit."""
 
 import ctypes
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+from torch.nn import functional
 
-from rail.policy.decoder import Chunk, Decoder
-from rail.policy.kernel.build import library
+from rail.errors import PolicyError
+from rail.policy import weights
+from rail.policy.decoder import Decoder, Entries
+from rail.policy.draw import Draw
+from rail.policy.kernel import build
+from rail.policy.kernel.build import at, library
+from rail.policy.kernel.draw import draw
 
 _PANEL = 16
-_FLOATS = ctypes.c_void_p
+_BLOCK = 8
+_LENGTH = 32
+_POINTER = ctypes.c_void_p
 
 
 class _Layer(ctypes.Structure):
     _fields_ = [
-        (name, _FLOATS)
+        (name, _POINTER)
         for name in (
             "qkv", "qkv_bias", "qk_norm", "out", "gate_up", "down", "keys", "values",
         )
@@ -31,14 +36,18 @@ class _Model(ctypes.Structure):
             "hidden", "q_heads", "kv_heads", "head_dim", "feed_forward", "layers", "length",
         )),
         ("eps", ctypes.c_float),
-        *((name, _FLOATS) for name in ("embed", "norm", "cos", "sin")),
+        *((name, _POINTER) for name in ("embed", "norm", "cos", "sin")),
         ("layer", ctypes.POINTER(_Layer)),
     ]  # fmt: skip
 
 
 def unsupported(config: Any) -> str:
-    """Return why the kernel cannot run an architecture, empty if it can."""
-    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    """Return why the kernel cannot run an architecture on this machine, empty if it can."""
+    if reason := build.unsupported():
+        return reason
+    if reason := weights.unsupported(config):
+        return reason
+    head_dim = weights.Shape.of(config).head_dim
     if head_dim % _PANEL:
         return f"heads of size {head_dim} are no multiple of {_PANEL}"
     if config.hidden_size % _PANEL or config.intermediate_size % 8:
@@ -47,21 +56,29 @@ def unsupported(config: Any) -> str:
 
 
 class NativeDecoder(Decoder):
-    """See `Decoder`; the forward pass and the logits are the kernel's."""
+    """See `Decoder`; a row's bits do not depend on its neighbours, their number or their order."""
 
-    def _allocate(self) -> None:
-        self.length = -(-self.length // 8) * 8
-        layers, rows, heads = self._config.num_hidden_layers, self.rows, self._kv_heads
-        self._keys = torch.zeros(layers, rows, heads, self._head_dim, self.length)
-        self._values = torch.zeros(layers, rows, heads, self.length, self._head_dim)
+    def __init__(self, model: Any, rows: int, length: int) -> None:
+        """Allocate the cache and pack the weights.
+
+        Raises:
+            PolicyError: If the kernel does not know the architecture, or cannot be compiled.
+        """
+        if reason := unsupported(model.config):
+            raise PolicyError(f"the kernel cannot run this model: {reason}")
+        super().__init__(model, rows, -(-length // _LENGTH) * _LENGTH)
+        self._shape = shape = weights.Shape.of(model.config)
+        layers = model.config.num_hidden_layers
+        # (layers, 2, rows, heads, length * hd): keys in blocks of 8 positions, then values.
+        self._cache = torch.zeros(layers, 2, rows, shape.kv_heads, self.length * shape.head_dim)
+        self._cos, self._sin = weights.rotations(model, self.length)
         self._work = torch.zeros(0)
         self._library = library()
-        self._library.workspace.restype = ctypes.c_long
+        self.load_weights()
 
-    @torch.no_grad()
     def load_weights(self) -> None:
-        """Take over the module's present weights."""
-        super().load_weights()
+        """Pack the module's present weights."""
+        packed, config, shape = weights.repack(self._model), self._model.config, self._shape
         self._held: list[Tensor] = []
         layers = [
             _Layer(
@@ -73,21 +90,22 @@ class NativeDecoder(Decoder):
                     )
                 )
             )
-            for layer, keys, values in zip(self._layers, self._keys, self._values, strict=True)
+            for layer, (keys, values) in zip(packed.layers, self._cache, strict=True)
         ]  # fmt: skip
         self._layer_array = (_Layer * len(layers))(*layers)
-        self._packed_head = _pack(self._head)
-        self._outputs = self._packed_head.shape[0] * _PANEL
+        self._head = _pack(packed.head)
+        self._vocabulary = len(packed.head)
+        self._outputs = self._head.shape[0] * _PANEL
         self._model_struct = _Model(
-            self._config.hidden_size,
-            self._q_heads,
-            self._kv_heads,
-            self._head_dim,
-            self._config.intermediate_size,
+            self.width,
+            shape.q_heads,
+            shape.kv_heads,
+            shape.head_dim,
+            config.intermediate_size,
             len(layers),
             self.length,
-            self._eps,
-            *(self._pointer(t) for t in (self._embed, self._norm, self._cos, self._sin)),
+            config.rms_norm_eps,
+            *(self._pointer(t) for t in (packed.embed, packed.norm, self._cos, self._sin)),
             self._layer_array,
         )
 
@@ -99,70 +117,56 @@ class NativeDecoder(Decoder):
         return kept.data_ptr()
 
     def lift(self, row: int, length: int) -> Tensor:
-        """Return a copy of a row's first positions, shape (layers, 2, heads, length, hd)."""
-        keys = self._keys[:, row, :, :, :length].transpose(-1, -2)
-        return torch.stack([keys, self._values[:, row, :, :length]], dim=1)
+        """Return a copy of a row's first positions, in whole blocks of the kernel's layout."""
+        return self._cache[:, :, row, :, : self._floats(length)].clone()
 
     def lay(self, row: int, prefix: Tensor, length: int) -> None:
         """Copy the first `length` positions of `prefix` (see `lift`) into a row."""
-        self._keys[:, row, :, :, :length] = prefix[:, 0, :, :length].transpose(-1, -2)
-        self._values[:, row, :, :length] = prefix[:, 1, :, :length]
+        floats = self._floats(length)
+        self._cache[:, :, row, :, :floats] = prefix[..., :floats]
 
-    def logits(self, hidden: Tensor) -> Tensor:
-        """Return logits (N, V) of final hidden states (N, D)."""
-        states = hidden.contiguous()
+    def _floats(self, length: int) -> int:
+        return -(-length // _BLOCK) * _BLOCK * self._shape.head_dim
+
+    def logits(self, states: Tensor) -> Tensor:
+        """Return logits (N, V) of final-norm states (N, D)."""
+        return self._padded_logits(states)[:, : self._vocabulary]
+
+    def _padded_logits(self, states: Tensor) -> Tensor:
+        states = states.contiguous()
         found = torch.empty(len(states), self._outputs)
         self._library.project(
-            _at(states),
-            len(states),
-            states.shape[1],
-            _at(self._packed_head),
-            self._outputs,
-            _at(found),
+            at(states), len(states), self.width, at(self._head), self._outputs, at(found)
         )
-        return found[:, : self._head.shape[0]]
+        return found
 
-    def step(
-        self,
-        rows: Sequence[int],
-        tokens: Sequence[int],
-        starts: Sequence[int],
-        chunks: Sequence[Chunk],
-    ) -> Tensor:
-        """Advance single-token rows and chunk rows together; see `Decoder.step`."""
-        lengths = [len(chunk.tokens) for chunk in chunks]
-        ids = [*tokens, *(token for chunk in chunks for token in chunk.tokens)]
-        entry_rows = [*rows, *np.repeat([chunk.row for chunk in chunks], lengths).tolist()]
-        positions = [*starts]
-        for chunk, length in zip(chunks, lengths, strict=True):
-            positions += range(chunk.start, chunk.start + length)
-        last = [*range(len(rows)), *(len(rows) - 1 + np.cumsum(lengths)).tolist()]
-        plan = torch.tensor([*ids, *entry_rows, *positions, *last], dtype=torch.int32)
-        count = len(ids)
+    def draw(self, states: Tensor, uniforms: Tensor, temperature: Tensor, top_p: Tensor) -> Draw:
+        """Draw the token that follows each state (N, D); see `rail.policy.draw.draw`."""
+        return draw(self._padded_logits(states), self._vocabulary, uniforms, temperature, top_p)
+
+    def step(self, entries: Entries) -> Tensor:
+        """Run all entries; return the final-norm states at the end of each run, shape (m, D)."""
+        count, wanted = len(entries.tokens), len(entries.rows)
+        plan = torch.empty(3 * count + wanted, dtype=torch.int32)
+        flat = plan.numpy()
+        flat[:count] = entries.tokens
+        flat[count : 2 * count] = entries.flat_rows()
+        flat[2 * count : 3 * count] = entries.flat_positions()
+        flat[3 * count :] = entries.last()
         self.tokens_computed += count
         needed = self._library.workspace(ctypes.byref(self._model_struct), count)
         if len(self._work) < needed:
             self._work = torch.zeros(needed)
-        states = torch.empty(len(last), self._config.hidden_size)
-        base = plan.data_ptr()
-        places = [ctypes.c_void_p(base + 4 * count * part) for part in range(4)]
+        states = torch.empty(wanted, self.width)
+        tokens, rows, positions, last = (plan.data_ptr() + 4 * count * part for part in range(4))
         self._library.forward(
-            ctypes.byref(self._model_struct),
-            count,
-            *places[:3],
-            len(last),
-            places[3],
-            _at(self._work),
-            _at(states),
-        )
+            ctypes.byref(self._model_struct), count, _POINTER(tokens), _POINTER(rows),
+            _POINTER(positions), wanted, _POINTER(last), at(self._work), at(states),
+        )  # fmt: skip
         return states
-
-
-def _at(tensor: Tensor) -> ctypes.c_void_p:
-    return ctypes.c_void_p(tensor.data_ptr())
 
 
 def _pack(weight: Tensor) -> Tensor:
     """Return (outputs, inputs) as panels (outputs / 16, inputs, 16), padded with zeros."""
-    padded = F.pad(weight.detach(), (0, 0, 0, -len(weight) % _PANEL))
+    padded = functional.pad(weight.detach(), (0, 0, 0, -len(weight) % _PANEL))
     return padded.view(-1, _PANEL, padded.shape[1]).transpose(1, 2).contiguous()
