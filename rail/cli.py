@@ -60,6 +60,15 @@ def panels(benchmark: BenchmarkName, out: Out, config: Configs = DEFAULT) -> Non
 
 
 @app.command()
+def kernel(out: Out) -> None:
+    """Compile the decoding kernel and write down what was built, or why it cannot be."""
+    from rail.atomic import write_json
+    from rail.policy.kernel.build import describe
+
+    write_json(out, describe())
+
+
+@app.command()
 def warmstart(
     benchmark: BenchmarkName,
     index: Annotated[int, typer.Option("--index", help="Which warm start, from 0.")],

@@ -73,6 +73,14 @@ def test_the_cache_is_keyed_by_sources_and_flags(own_kernel: Path) -> None:
     assert build.built() != first
 
 
+@needs_kernel
+def test_what_was_built_is_written_down(own_kernel: Path) -> None:
+    found = build.describe()
+    assert found["library"] == build.built().name
+    assert found["unsupported"] == ""
+    assert "-march=x86-64-v3" in found["flags"]
+
+
 def test_without_a_compiler_torch_decodes_and_says_so_once(
     toy: Toy, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -84,6 +92,7 @@ def test_without_a_compiler_torch_decodes_and_says_so_once(
     assert actor.backend == "torch"
     (said,) = (r.getMessage() for r in caplog.records)
     assert "no C compiler" in said
+    assert build.describe()["unsupported"].startswith("there is no C compiler")
 
 
 @needs_kernel

@@ -27,7 +27,7 @@ def test_the_smoke_overlay_reaches_the_jobs_plan(fresh: Path) -> None:
 
 def test_the_learning_rate_sweep_trains_three_rates_and_evaluates_nothing(fresh: Path) -> None:
     plan = planned(fresh, "lr_sweep", "--configfile", "config/lr_sweep.yaml")
-    assert plan == {"warmstart": 3, "train": 3 * 3, "lr_sweep_table": 1}
+    assert plan == {"kernel": 1, "warmstart": 3, "train": 3 * 3, "lr_sweep_table": 1}
 
 
 def test_a_target_at_the_wrong_scale_says_how_to_get_there(fresh: Path) -> None:

@@ -1,7 +1,27 @@
 # The initial policies: trained on scripted demonstrations that are executed for real.
 
 
+# The compiled decoder, before anything samples; without a compiler torch decodes. A job on another
+# machine builds its own, so a newer file here reruns nothing.
+rule kernel:
+    output:
+        f"{RESULTS}/kernel.json",
+    log:
+        f"{LOGS}/kernel.log",
+    conda:
+        ENVIRONMENT
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        code=code_of("rail.policy.kernel.build"),
+    shell:
+        "python -m rail kernel --out {output} > {log} 2>&1"
+
+
 rule warmstart:
+    input:
+        kernel=ancient(rules.kernel.output),
     output:
         directory(WARM_START),
     log:

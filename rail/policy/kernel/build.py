@@ -15,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -88,6 +89,17 @@ def built(flags: Sequence[str] = FLAGS) -> Path:
     if not target.exists():
         _compile([*command, *flags], target)
     return target
+
+
+def describe() -> dict[str, Any]:
+    """Build the kernel and return what it is made of; `unsupported` says why there is none.
+
+    Raises:
+        PolicyError: If there is a compiler and it fails.
+    """
+    reason = unsupported()
+    made = {} if reason else {"library": built().name}
+    return made | {"compiler": compiler(), "flags": list(FLAGS), "unsupported": reason}
 
 
 def _compile(command: Sequence[str], target: Path) -> None:
