@@ -33,17 +33,16 @@ static double decode(int q_heads, int kv_heads, int hd, int length) {
                some((long)length * hd / 2), &layer};
     double seen = 0.0;
     for (int n = 1; n <= length; n += n == 1 ? 6 : length - 7) { /* 1, 7 and all positions */
-        int *ids = calloc(n, sizeof(int)), *row = calloc(n, sizeof(int));
-        int *place = calloc(n, sizeof(int)), *last = calloc(2, sizeof(int));
-        for (int i = 0; i < n; i++) ids[i] = i % 20, row[i] = rows - 1, place[i] = length - n + i;
-        last[0] = n - 1;
+        int *places = malloc(sizeof(int) * 2 * n);
+        long *ids = calloc(n, sizeof(long)), runs[6] = {rows - 1, 0, length - n + n / 2, 0, n - n / 2, n / 2};
+        for (int i = 0; i < n; i++) ids[i] = i % 20;
         float *work = malloc(sizeof(float) * workspace(&m, n)), *out = some(2 * hidden);
-        forward(&m, n, ids, row, place, 2, last, work, out);
+        /* n / 2 is 0 for one token: then one run only */
+        forward(&m, 1 + (n > 1), runs, runs + 2, runs + 4, n, ids, places, work, out);
         float *packed = some(48 * hidden), *logits = some(2 * 48);
         project(out, 2, hidden, packed, 48, logits);
         seen += added(out, 2 * hidden) + added(logits, 96);
-        free(ids), free(row), free(place), free(last), free(work), free(out);
-        free(packed), free(logits);
+        free(ids), free(places), free(work), free(out), free(packed), free(logits);
     }
     return seen;
 }

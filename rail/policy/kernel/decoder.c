@@ -6,8 +6,7 @@
  * bits of an entry do not depend on its neighbours.
  *
  * Weights are packed by the caller into panels of 16 outputs: packed[panel][input][16].
- * One head of one row holds its keys as (length / 8, hd, 8) and its values as (length, hd); length is a
- * multiple of 32.
+ * One head of one row holds its keys as (length / 32, hd, 32) and its values as (length, hd).
  */
 #include "vector.h"
 
@@ -112,8 +111,7 @@ static void attention(const Model *m, const Layer *w, int n, const int *rows, co
         for (int h = 0; h < m->kv_heads; h++) {
             const float *key = entry + (m->q_heads + h) * hd, *value = entry + (turned + h) * hd;
             long head = rows[i] * row_size + h * head_size;
-            float *block = w->keys + head + (long)(p / BLOCK) * hd * BLOCK + p % BLOCK;
-            for (int d = 0; d < hd; d++) block[d * BLOCK] = key[d];
+            put(key, hd, p, w->keys + head);
             memcpy(w->values + head + (long)p * hd, value, sizeof(float) * hd);
         }
     }
@@ -145,21 +143,25 @@ long workspace(const Model *m, int n) {
                 + 2L * m->feed_forward) + m->length + 32;
 }
 
-/* Run n entries; states (wanted, hidden) receives the final-norm states of entries last[0..wanted). */
-void forward(const Model *m, int n, const int *tokens, const int *rows, const int *positions,
-             int wanted, const int *last, float *work, float *states) {
+/* Run n tokens: run r are the next lengths[r] of them, at positions starts[r].. of row rows[r].
+ * states (runs, hidden) receives the final-norm state at the end of each run; places has room for 2 n. */
+void forward(const Model *m, int runs, const long *rows, const long *starts, const long *lengths,
+             int n, const long *tokens, int *places, float *work, float *states) {
     int hidden = m->hidden, heads = m->q_heads + 2 * m->kv_heads, hd = m->head_dim;
     float *x = work, *normed = x + (long)n * hidden, *qkv = normed + (long)n * hidden;
     float *mixed = qkv + (long)n * heads * hd, *inner = mixed + (long)n * m->q_heads * hd;
     float *scores = inner + 2L * n * m->feed_forward;
+    int *row_of = places, *position = places + n;
+    for (int r = 0, i = 0; r < runs; r++)
+        for (int k = 0; k < lengths[r]; k++, i++) row_of[i] = rows[r], position[i] = starts[r] + k;
     for (int i = 0; i < n; i++)
-        memcpy(x + (long)i * hidden, m->embed + (long)tokens[i] * hidden, sizeof(float) * hidden);
+        memcpy(x + (long)i * hidden, m->embed + tokens[i] * hidden, sizeof(float) * hidden);
     for (int l = 0; l < m->layers; l++) {
         const Layer *w = m->layer + l;
         for (int i = 0; i < n; i++)
             unit(x + (long)i * hidden, hidden, m->eps, 0, normed + (long)i * hidden);
         linear(normed, n, hidden, w->qkv, w->qkv_bias, heads * hd, 0, qkv);
-        attention(m, w, n, rows, positions, qkv, scores, mixed);
+        attention(m, w, n, row_of, position, qkv, scores, mixed);
         linear(mixed, n, m->q_heads * hd, w->out, 0, hidden, 1, x);
         for (int i = 0; i < n; i++)
             unit(x + (long)i * hidden, hidden, m->eps, 0, normed + (long)i * hidden);
@@ -167,8 +169,10 @@ void forward(const Model *m, int n, const int *tokens, const int *rows, const in
         gate(inner, n, m->feed_forward);
         linear(inner, n, m->feed_forward, w->down, 0, hidden, 1, x);
     }
-    for (int i = 0; i < wanted; i++)
-        unit(x + (long)last[i] * hidden, hidden, m->eps, m->norm, states + (long)i * hidden);
+    for (int r = 0, end = -1; r < runs; r++) {
+        end += lengths[r];
+        unit(x + (long)end * hidden, hidden, m->eps, m->norm, states + (long)r * hidden);
+    }
 }
 
 /* logits (n, outputs) of states (n, hidden); `packed` as in `linear`. */

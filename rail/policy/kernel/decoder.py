@@ -3,21 +3,21 @@
 import ctypes
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from rail.errors import PolicyError
 from rail.policy import weights
-from rail.policy.decoder import Decoder, Entries
+from rail.policy.decoder import Decoder, Entries, Indices
 from rail.policy.draw import Draw
 from rail.policy.kernel import build
 from rail.policy.kernel.build import at, library
 from rail.policy.kernel.draw import draw
 
 _PANEL = 16
-_BLOCK = 8
-_LENGTH = 32
+_BLOCK = 32
 _POINTER = ctypes.c_void_p
 
 
@@ -66,13 +66,13 @@ class NativeDecoder(Decoder):
         """
         if reason := unsupported(model.config):
             raise PolicyError(f"the kernel cannot run this model: {reason}")
-        super().__init__(model, rows, -(-length // _LENGTH) * _LENGTH)
+        super().__init__(model, rows, -(-length // _BLOCK) * _BLOCK)
         self._shape = shape = weights.Shape.of(model.config)
         layers = model.config.num_hidden_layers
-        # (layers, 2, rows, heads, length * hd): keys in blocks of 8 positions, then values.
+        # (layers, 2, rows, heads, length * hd): keys in blocks of 32 positions, then values.
         self._cache = torch.zeros(layers, 2, rows, shape.kv_heads, self.length * shape.head_dim)
         self._cos, self._sin = weights.rotations(model, self.length)
-        self._work = torch.zeros(0)
+        self._work, self._places = torch.zeros(0), torch.zeros(0, dtype=torch.int32)
         self._library = library()
         self.load_weights()
 
@@ -146,24 +146,31 @@ class NativeDecoder(Decoder):
 
     def step(self, entries: Entries) -> Tensor:
         """Run all entries; return the final-norm states at the end of each run, shape (m, D)."""
-        count, wanted = len(entries.tokens), len(entries.rows)
-        plan = torch.empty(3 * count + wanted, dtype=torch.int32)
-        flat = plan.numpy()
-        flat[:count] = entries.tokens
-        flat[count : 2 * count] = entries.flat_rows()
-        flat[2 * count : 3 * count] = entries.flat_positions()
-        flat[3 * count :] = entries.last()
+        count, runs = len(entries.tokens), len(entries.rows)
         self.tokens_computed += count
         needed = self._library.workspace(ctypes.byref(self._model_struct), count)
         if len(self._work) < needed:
             self._work = torch.zeros(needed)
-        states = torch.empty(wanted, self.width)
-        tokens, rows, positions, last = (plan.data_ptr() + 4 * count * part for part in range(4))
+            self._places = torch.zeros(2 * count, dtype=torch.int32)
+        states = torch.empty(runs, self.width)
         self._library.forward(
-            ctypes.byref(self._model_struct), count, _POINTER(tokens), _POINTER(rows),
-            _POINTER(positions), wanted, _POINTER(last), at(self._work), at(states),
-        )  # fmt: skip
+            ctypes.byref(self._model_struct),
+            runs,
+            *(_values(x) for x in (entries.rows, entries.starts, entries.lengths)),
+            count,
+            _values(entries.tokens),
+            at(self._places),
+            at(self._work),
+            at(states),
+        )
         return states
+
+
+def _values(array: Indices) -> ctypes.c_void_p:
+    """Return the address of a contiguous int64 array, alive as long as its owner."""
+    if not array.flags.c_contiguous or array.dtype != np.int64:
+        raise PolicyError(f"the kernel reads contiguous int64, got {array.dtype} {array.strides}")
+    return _POINTER(array.__array_interface__["data"][0])
 
 
 def _pack(weight: Tensor) -> Tensor:

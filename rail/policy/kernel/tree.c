@@ -15,11 +15,6 @@ typedef struct {
 /* Floats of work space for either direction. */
 long tree_workspace(const Tree *t) { return (long)t->length * (5L * t->size + 2) + 64; }
 
-INLINE void put(const float *x, int size, int p, float *blocks) {
-    float *block = blocks + (long)(p / BLOCK) * size * BLOCK + p % BLOCK;
-    for (int d = 0; d < size; d++) block[d * BLOCK] = x[d];
-}
-
 INLINE void forward_head(const Tree *t, int g, int size, const float *q, const float *k,
                          const float *v, float *work, float *out) {
     int group = t->q_heads / t->kv_heads;
@@ -93,7 +88,7 @@ INLINE void backward_head(const Tree *t, int g, int size, const float *q, const 
             softmax(weights, p + 1);
             products(slope, values, size, p + 1, 1.0f, slopes);
             v8 mean = all(0.0f);
-            int end = whole_blocks(p + 1) * BLOCK;
+            int end = up_to(p + 1, LANES);
             for (int j = 0; j < end; j += 8) mean += load(weights + j) * load(slopes + j);
             mean = all(total(mean));
             for (int j = 0; j < end; j += 8)

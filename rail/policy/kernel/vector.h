@@ -6,7 +6,8 @@
 typedef float v8 __attribute__((vector_size(32), aligned(4)));
 typedef int i8 __attribute__((vector_size(32)));
 #define INLINE static inline __attribute__((always_inline))
-#define BLOCK 8             /* positions that lie side by side in transposed keys */
+#define LANES 8
+#define BLOCK 32 /* positions that lie side by side in transposed rows */
 #define LOWEST (-3.0e38f)
 
 INLINE v8 load(const float *p) { return *(const v8 *)p; }
@@ -21,7 +22,7 @@ INLINE float largest(v8 x) {
     for (int k = 1; k < 8; k++) top = x[k] > top ? x[k] : top;
     return top;
 }
-INLINE int whole_blocks(int count) { return (count + BLOCK - 1) / BLOCK; }
+INLINE int up_to(int count, int step) { return (count + step - 1) / step * step; }
 
 /* exp for x <= 88, relative error below 2e-7; smaller than -87 counts as -87. */
 INLINE v8 exp8(v8 x) {
@@ -41,59 +42,64 @@ INLINE v8 exp8(v8 x) {
     return (v8)((i8)y + bits);
 }
 
-/* scores[t] = scale * <q, row t> for count rows that are stored transposed, in blocks of eight:
- * blocks[t / 8][dimension][t % 8]. Up to 31 scores past the last block are written. */
+/* Rows of vectors are stored transposed in blocks: blocks[t / 32][dimension][t % 32]. */
+INLINE void put(const float *x, int size, int t, float *blocks) {
+    float *to = blocks + (long)(t / BLOCK) * size * BLOCK + t % BLOCK;
+    for (int d = 0; d < size; d++) to[d * BLOCK] = x[d];
+}
+
+/* scores[t] = scale * <q, row t> for count transposed rows; whole blocks are written. */
 INLINE void products(const float *q, const float *blocks, int size, int count, float scale,
                      float *scores) {
-    for (int b = 0; b < whole_blocks(count); b += 4) { /* four sums at once hide the latency */
-        const float *at = blocks + (long)b * size * BLOCK;
+    for (int t = 0; t < count; t += BLOCK) {
         v8 s0 = all(0.0f), s1 = s0, s2 = s0, s3 = s0;
-        for (int d = 0; d < size; d++, at += BLOCK) {
+        for (int d = 0; d < size; d++, blocks += BLOCK) {
             v8 value = all(q[d]);
-            s0 += value * load(at);
-            s1 += value * load(at + size * BLOCK);
-            s2 += value * load(at + 2 * size * BLOCK);
-            s3 += value * load(at + 3 * size * BLOCK);
+            s0 += value * load(blocks), s1 += value * load(blocks + 8);
+            s2 += value * load(blocks + 16), s3 += value * load(blocks + 24);
         }
-        float *to = scores + b * BLOCK;
-        store(to, s0 * scale), store(to + 8, s1 * scale);
-        store(to + 16, s2 * scale), store(to + 24, s3 * scale);
+        store(scores + t, s0 * scale), store(scores + t + 8, s1 * scale);
+        store(scores + t + 16, s2 * scale), store(scores + t + 24, s3 * scale);
     }
 }
 
-/* scores (count) become their softmax, and 0 from there to the end of the block. */
+/* scores (count) become their softmax, and 0 from there to a multiple of 8. */
 INLINE void softmax(float *scores, int count) {
-    int end = whole_blocks(count) * BLOCK;
+    int end = up_to(count, LANES);
     for (int t = count; t < end; t++) scores[t] = LOWEST;
     v8 top = load(scores), mass = all(0.0f);
-    for (int t = BLOCK; t < end; t += BLOCK) {
+    for (int t = LANES; t < end; t += LANES) {
         v8 x = load(scores + t);
         top = where(x > top, x, top);
     }
     top = all(largest(top));
-    for (int t = 0; t < end; t += BLOCK) store(scores + t, exp8(load(scores + t) - top));
+    for (int t = 0; t < end; t += LANES) store(scores + t, exp8(load(scores + t) - top));
     for (int t = count; t < end; t++) scores[t] = 0.0f;
-    for (int t = 0; t < end; t += BLOCK) mass += load(scores + t);
-    float share = 1.0f / total(mass);
-    for (int t = 0; t < end; t += BLOCK) store(scores + t, load(scores + t) * share);
+    for (int t = 0; t < end; t += LANES) mass += load(scores + t);
+    v8 share = all(1.0f / total(mass));
+    for (int t = 0; t < end; t += LANES) store(scores + t, load(scores + t) * share);
 }
 
-/* out (size) = sum over rows t < count of weights[t] * rows[t]; weights are 0 up to the block's end,
+/* out (width) = sum over rows t < end of weights[t] * rows[t], rows `stride` apart. */
+#define MIX(WIDTH)                                                                             \
+    INLINE void mix##WIDTH(const float *weights, const float *rows, int stride, int end,       \
+                           float *out) {                                                       \
+        v8 even[WIDTH / 8], odd[WIDTH / 8];                                                    \
+        for (int k = 0; k < WIDTH / 8; k++) even[k] = odd[k] = all(0.0f);                      \
+        for (int t = 0; t < end; t += 2, rows += 2 * stride) {                                 \
+            v8 first = all(weights[t]), second = all(weights[t + 1]);                          \
+            for (int k = 0; k < WIDTH / 8; k++) even[k] += first * load(rows + 8 * k);         \
+            for (int k = 0; k < WIDTH / 8; k++) odd[k] += second * load(rows + stride + 8 * k); \
+        }                                                                                      \
+        for (int k = 0; k < WIDTH / 8; k++) store(out + 8 * k, even[k] + odd[k]);              \
+    }
+MIX(16)
+MIX(32)
+
+/* out (size) = sum over rows t < count of weights[t] * rows[t]; weights are 0 up to a multiple of 8,
  * where rows must be readable and finite. size: multiple of 16. */
 INLINE void mix(const float *weights, const float *rows, int size, int count, float *out) {
-    int end = whole_blocks(count) * BLOCK;
-    for (int d = 0; d < size; d += 16) {
-        v8 a0 = all(0.0f), a1 = a0, a2 = a0, a3 = a0, b0 = a0, b1 = a0, b2 = a0, b3 = a0;
-        const float *at = rows + d;
-        for (int t = 0; t < end; t += 4, at += 4 * size) {
-            v8 w0 = all(weights[t]), w1 = all(weights[t + 1]);
-            v8 w2 = all(weights[t + 2]), w3 = all(weights[t + 3]);
-            a0 += w0 * load(at), b0 += w0 * load(at + 8);
-            a1 += w1 * load(at + size), b1 += w1 * load(at + size + 8);
-            a2 += w2 * load(at + 2 * size), b2 += w2 * load(at + 2 * size + 8);
-            a3 += w3 * load(at + 3 * size), b3 += w3 * load(at + 3 * size + 8);
-        }
-        store(out + d, (a0 + a1) + (a2 + a3));
-        store(out + d + 8, (b0 + b1) + (b2 + b3));
-    }
+    int end = up_to(count, LANES), d = 0;
+    for (; d + 32 <= size; d += 32) mix32(weights, rows + d, size, end, out + d);
+    if (d < size) mix16(weights, rows + d, size, end, out + d);
 }
