@@ -1,20 +1,27 @@
-"""Seconds, memory and gradient of one policy update: prefix tree against padded rows.
+"""One policy update by prefix tree against the padded path, alternated in one run.
 
-Run: python benchmarks/update.py [--threads 1] [--rounds 5]
+    python benchmarks/update.py
+    python benchmarks/update.py --memory                       # MiB of every layout and size too
+    python benchmarks/update.py --rounds 1 --tasks 2 --sizes 1000 3000             # a trial
 
-The batch resembles a step on the embedded benchmark: 8 groups of 8 roots and 8 branches whose
-siblings often repeat each other's turns. CPU seconds of this process, both layouts alternating, the
-best round counts. Memory is what one update adds to the resident memory at its peak (Linux only).
+Three layouts: padded rows, the prefix tree with torch's attention, and the tree walked by the
+compiled kernel. Two made-up batches: `uniform`, 16 groups of 8 roots, and `branched`, 8 groups of 8
+roots and 8 branches; siblings often repeat each other's turns, as on the embedded benchmark.
+
+Each round times every layout at every microbatch size once, in CPU seconds of this process on one
+thread. A ratio is padded over tree within a round: median over the rounds, lowest and highest in
+brackets. Memory is what one update adds to the resident memory at its peak (Linux only).
 """
 
 import argparse
 import logging
 import math
+import statistics
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -25,12 +32,31 @@ from rail.envs.base import Task
 from rail.grpo.batch import training_rows
 from rail.grpo.forward import plan_microbatches
 from rail.grpo.update import Updater
+from rail.policy.kernel.build import unsupported
 from rail.policy.prefix_tree import prefix_tree
 from rail.rollout.tree import Trajectory, Tree, Turn
 from rail.seeding import generator, seed_of
 
 VOCABULARY = 600
-Layout = Literal["tree", "padded"]
+EQUAL, EQUAL_TARGET = 3000, 1.8
+"""Microbatch tokens at which layouts are compared like for like; ratio wanted on `uniform`."""
+
+BEST_TARGET = 1.6
+"""Ratio wanted with each layout at its own best microbatch size."""
+
+Packing = Literal["tree", "padded"]
+LAYOUTS: dict[str, tuple[Packing, bool]] = {
+    "padded": ("padded", False),
+    "tree": ("tree", False),
+    "tree, kernel": ("tree", True),
+}
+"""Packing, and whether the compiled kernel attends."""
+
+WORKLOADS = {"uniform": (16, 8, 0), "branched": (8, 8, 8)}
+"""Tasks, roots and branches of each batch."""
+
+Seconds = dict[tuple[str, int], list[float]]
+"""Of each layout and microbatch size, one figure a round."""
 
 
 def group(index: int, roots: int, branches: int) -> Tree:
@@ -72,6 +98,11 @@ def group(index: int, roots: int, branches: int) -> Tree:
     return tree
 
 
+def batch(tasks: int, roots: int, branches: int) -> list[Tree]:
+    """Return the groups of one batch."""
+    return [group(index, roots, branches) for index in range(tasks)]
+
+
 def policy() -> Qwen3ForCausalLM:
     """The embedded architecture with random weights."""
     shape = PolicyConfig()
@@ -95,9 +126,15 @@ def policy() -> Qwen3ForCausalLM:
     return model
 
 
-def timed(trees: list[Tree], update: UpdateConfig) -> tuple[float, torch.Tensor]:
+def timed(
+    trees: list[Tree], layout: str, microbatch: int, minibatches: int = 2
+) -> tuple[float, torch.Tensor]:
     """Return the CPU seconds of one update and its last gradient (Adam's moment at beta1 = 0)."""
-    updater = Updater(policy(), TrainConfig(betas=(0.0, 0.95)), update)
+    packing, native = LAYOUTS[layout]
+    config = UpdateConfig(
+        packing=packing, microbatch_tokens=microbatch, minibatches=minibatches, max_grad_norm=1e9
+    )
+    updater = Updater(policy(), TrainConfig(betas=(0.0, 0.95)), config, native)
     started = time.process_time()
     updater.step(trees, [None] * len(trees), generator(0, "order"))
     seconds = time.process_time() - started
@@ -105,17 +142,22 @@ def timed(trees: list[Tree], update: UpdateConfig) -> tuple[float, torch.Tensor]
     return seconds, torch.cat([moment["exp_avg"].flatten() for moment in moments])
 
 
-def peak(layout: Layout, microbatch: int) -> float:
+def peak(workload: tuple[int, int, int], layout: str, microbatch: int) -> float:
     """Return the MiB that one update adds to the peak of this process."""
     torch.set_num_threads(1)
     logging.disable(logging.WARNING)  # the made-up rollouts are not the random policy's
-    trees = [group(index, 8, 8) for index in range(8)]
-    config = UpdateConfig(packing=layout, microbatch_tokens=microbatch)
-    timed(trees[:1], config.model_copy(update={"microbatch_tokens": 1}))  # imports, moments
+    trees = batch(*workload)
+    timed(trees[:1], layout, 1)  # imports, moments
     Path("/proc/self/clear_refs").write_text("5")  # sets the peak back to the present
     before = resident_peak()
-    timed(trees, config)
+    timed(trees, layout, microbatch)
     return resident_peak() - before
+
+
+def memory(workload: tuple[int, int, int], layout: str, microbatch: int) -> str:
+    """Return `peak` of a process of its own, as text."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as child:
+        return f"  {child.submit(peak, workload, layout, microbatch).result():5.0f} MiB"
 
 
 def resident_peak() -> float:
@@ -136,42 +178,93 @@ def describe(trees: list[Tree]) -> int:
         nodes += len(prefix_tree([rows[i].tokens for i in part]).tokens)
     trained = sum(int(row.trained.sum()) for row in rows)
     print(
-        f"{len(rows)} rows, {tokens} tokens ({tokens / len(rows):.0f} a row), {trained} trained, "
+        f"  {len(rows)} rows, {tokens} tokens ({tokens / len(rows):.0f} a row), {trained} trained, "
         f"{nodes} nodes ({nodes / tokens:.2f} a token)"
     )
     return tokens
 
 
-def main() -> None:
-    """Print one line per layout and microbatch size."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=5)
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    logging.disable(logging.WARNING)
-    trees = [group(index, 8, 8) for index in range(8)]
-    tokens = describe(trees)
-    layouts: tuple[Layout, ...] = ("padded", "tree")
-    best: dict[tuple[Layout, int], float] = {
-        (layout, size): math.inf for layout in layouts for size in (1500, 3000, 6000)
+def rounds(trees: list[Tree], layouts: list[str], sizes: list[int], count: int) -> Seconds:
+    """Time every layout at every size once a round, layouts in turn."""
+    seconds: Seconds = {(layout, size): [] for size in sizes for layout in layouts}
+    for layout in layouts:
+        timed(trees[:1], layout, EQUAL)  # first use of each path
+    for _ in range(count):
+        for (layout, size), values in seconds.items():
+            values.append(timed(trees, layout, size)[0])
+    return seconds
+
+
+def ratio(padded: list[float], other: list[float], target: float | None) -> str:
+    """Return padded over other, round by round, as text."""
+    found = [a / b for a, b in zip(padded, other, strict=True)]
+    middle = statistics.median(found)
+    text = f"{middle:.2f} x ({min(found):.2f}-{max(found):.2f})"
+    if target is None:
+        return text
+    return f"{text}, target {target} x {'met' if middle >= target else 'missed'}"
+
+
+def compare(name: str, seconds: Seconds, layouts: list[str], sizes: list[int]) -> None:
+    """Print both ratios of each tree layout."""
+    best = {
+        layout: min(sizes, key=lambda size: statistics.median(seconds[layout, size]))
+        for layout in layouts
     }
-    for _ in range(arguments.rounds):
-        for layout, size in best:
-            config = UpdateConfig(packing=layout, microbatch_tokens=size)
-            best[layout, size] = min(best[layout, size], timed(trees, config)[0])
-    base = min(seconds for (layout, _), seconds in best.items() if layout == "padded")
-    for (layout, size), seconds in best.items():
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as child:
-            memory = child.submit(peak, layout, size).result()
+    base = seconds["padded", best["padded"]]
+    for layout in layouts[1:]:
+        if EQUAL in sizes:
+            target = EQUAL_TARGET if name == "uniform" else None
+            text = ratio(seconds["padded", EQUAL], seconds[layout, EQUAL], target)
+            print(f"  {layout:12s} at {EQUAL} tokens each: {text}")
+        text = ratio(base, seconds[layout, best[layout]], BEST_TARGET)
+        print(f"  {layout:12s} at {best[layout]}, padded at {best['padded']}, its best: {text}")
+
+
+def gradients(trees: list[Tree], layouts: list[str]) -> None:
+    """Print how far the gradients of the whole batch are from those of the padded path."""
+    want = timed(trees, layouts[0], EQUAL, minibatches=1)[1]
+    for layout in layouts[1:]:
+        got = timed(trees, layout, EQUAL, minibatches=1)[1]
+        gap = ((got - want).norm() / want.norm()).item()
+        print(f"  {layout:12s} relative difference of the gradient {gap:.1e}")
+
+
+def workload(name: str, shape: tuple[int, int, int], layouts: list[str], arguments: Any) -> None:
+    """Print all figures of one batch."""
+    trees = batch(*shape)
+    print(f"{name}: {shape[0]} tasks, each {shape[1]} roots and {shape[2]} branches")
+    tokens = describe(trees)
+    seconds = rounds(trees, layouts, arguments.sizes, arguments.rounds)
+    for (layout, size), values in seconds.items():
+        middle = statistics.median(values)
         print(
-            f"{layout:7s} {size:5d}  {seconds:.3f} s  {tokens / seconds:7.0f} tok/s  "
-            f"{base / seconds:.2f} x best padded  {memory:4.0f} MiB"
+            f"  {layout:12s} {size:5d}  {middle:.3f} s ({min(values):.3f}-{max(values):.3f})"
+            f"  {tokens / middle:7.0f} tok/s"
+            + (memory(shape, layout, size) if arguments.memory else "")
         )
-    one = UpdateConfig(minibatches=1, packing="padded")
-    want = timed(trees, one)[1]
-    got = timed(trees, one.model_copy(update={"packing": "tree"}))[1]
-    print(f"relative difference of the gradients {((got - want).norm() / want.norm()).item():.1e}")
+    compare(name, seconds, layouts, arguments.sizes)
+    gradients(trees, layouts)
+
+
+def main() -> None:
+    """Print both batches."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 1500, 3000, 6000])
+    parser.add_argument("--tasks", type=int, help="groups of each batch, for a trial")
+    parser.add_argument("--memory", action="store_true", help="measure memory too")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    logging.disable(logging.WARNING)  # the made-up rollouts are not the random policy's
+    layouts = list(LAYOUTS)
+    if reason := unsupported():
+        print(f"without the compiled kernel: {reason}")
+        layouts.remove("tree, kernel")
+    for name, (tasks, roots, branches) in WORKLOADS.items():
+        workload(name, (arguments.tasks or tasks, roots, branches), layouts, arguments)
 
 
 if __name__ == "__main__":
