@@ -216,9 +216,10 @@ def compare(name: str, seconds: Seconds, layouts: list[str], sizes: list[int]) -
         if EQUAL in sizes:
             target = EQUAL_TARGET if name == "uniform" else None
             text = ratio(seconds["padded", EQUAL], seconds[layout, EQUAL], target)
-            print(f"  {layout:12s} at {EQUAL} tokens each: {text}")
+            print(f"  {layout:12s} at {EQUAL} tokens, like padded: {text}")
         text = ratio(base, seconds[layout, best[layout]], BEST_TARGET)
-        print(f"  {layout:12s} at {best[layout]}, padded at {best['padded']}, its best: {text}")
+        chosen = f"{best[layout]}, padded at {best['padded']}"
+        print(f"  {layout:12s} each at its own best, {chosen}: {text}")
 
 
 def gradients(trees: list[Tree], layouts: list[str]) -> None:
