@@ -2,8 +2,10 @@
 
     python benchmarks/sampler.py results/warmstarts/agentbench_db/warm0
 
-Prints medians over the rounds and ratios: 128 multi-turn rollouts in the real environment, pure
-decoding from equal prompts, and the tokens that a branch of m = 8 at a middle anchor computes.
+Every round runs each candidate once; a ratio is taken within a round, median over the rounds,
+lowest and highest in brackets. Parts: multi-turn rollouts in the real environment, pure decoding
+from equal prompts, the kernel's decode step against the matrix products in it alone, and the
+tokens that a branch of m = 8 at a middle anchor computes.
 """
 
 import argparse
@@ -24,7 +26,7 @@ from rail.policy.torch_decoder import TorchDecoder
 from rail.rollout.engine import Engine, Expansion, Forest
 from rail.runs import benchmark_config, load_benchmark, load_config
 
-ROLLOUTS, GROUP, NEW_TOKENS = 128, 8, 32
+GROUP, NEW_TOKENS = 8, 32
 
 
 def ours(engine: Engine, tasks: list[Task]) -> Forest:
@@ -111,18 +113,54 @@ def decode_generate(model: Any, batch: int, prompt: list[int]) -> None:
 
 
 def alternate(runs: dict[str, Callable[[], Any]], rounds: int, amount: float, unit: str) -> None:
-    """Time the runs in turn; print medians and the ratio to the first."""
+    """Time the runs in turn; print rates, and ratios of each earlier run's time to this one's."""
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(rounds):
         for name, run in runs.items():
             started = time.perf_counter()
             run()
             seconds[name].append(time.perf_counter() - started)
-    first = statistics.median(next(iter(seconds.values())))
-    for name, values in seconds.items():
-        median = statistics.median(values)
-        spread = f"{min(values):.3f}-{max(values):.3f} s"
-        print(f"  {name:24s} {amount / median:9.0f} {unit}/s  x{first / median:5.2f}  ({spread})")
+    names = list(seconds)
+    for place, name in enumerate(names):
+        ratios = "".join(
+            f"  x{ratio(seconds[other], seconds[name])} of {other}" for other in names[:place]
+        )
+        print(f"  {name:22s} {amount / statistics.median(seconds[name]):8.0f} {unit}/s{ratios}")
+
+
+def ratio(slow: list[float], fast: list[float]) -> str:
+    """Return the median ratio of times of equal rounds, lowest and highest in brackets."""
+    found = [a / b for a, b in zip(slow, fast, strict=True)]
+    return f"{statistics.median(found):.2f} ({min(found):.2f}-{max(found):.2f})"
+
+
+def against_products(model: Any, prompt: list[int], rounds: int) -> None:
+    """Print which share of a decode step, keys 32 to 63 long, its matrix products alone take."""
+    config = model.config
+    hidden, inner = config.hidden_size, config.intermediate_size
+    heads = config.head_dim * config.num_attention_heads
+    rows_of = [(3 * heads, hidden), (hidden, heads), (2 * inner, hidden), (hidden, inner)]
+    weights = [torch.randn(shape) for shape in rows_of] * config.num_hidden_layers
+    weights.append(torch.randn(config.vocab_size, hidden))
+    for slots in (16, 32, 48, 64):
+        decoder = NativeDecoder(model, slots, 64)
+        decoder.step(Entries.of([(row, 0, (prompt * 2)[:31]) for row in range(slots)]))
+        inputs = [torch.randn(slots, weight.shape[1]) for weight in weights]
+        shares = []
+        for _ in range(rounds):
+            steps, floors = [], []
+            for position in range(31, 63):
+                entries = Entries.of([(row, position, [5]) for row in range(slots)])
+                started = time.perf_counter()
+                decoder.logits(decoder.step(entries))
+                between = time.perf_counter()
+                for x, weight in zip(inputs, weights, strict=True):
+                    torch.mm(x, weight.T)
+                steps.append(between - started)
+                floors.append(time.perf_counter() - between)
+            shares.append(statistics.median(floors) / statistics.median(steps))
+        share = f"{statistics.median(shares):.0%} ({min(shares):.0%}-{max(shares):.0%})"
+        print(f"  {slots} slots: torch's products alone take {share} of the kernel's step")
 
 
 def branch_tokens(engine: Engine, forest: Forest) -> None:
@@ -148,25 +186,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("policy", type=Path)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rollouts", type=int, default=512)
     arguments = parser.parse_args()
     config = load_config(["config/default.yaml"])
     benchmark: Benchmark = load_benchmark(
         "agentbench_db", benchmark_config(config, "agentbench_db")
     )
-    tasks = benchmark.panel("train")[: ROLLOUTS // GROUP]
+    tasks = benchmark.panel("train")[: arguments.rollouts // GROUP]
     engines = {}
     for backend in ("torch", "native"):
         policy = PolicyConfig(backend=backend, slots=config.policy.slots)
         actor = open_actor(arguments.policy, policy)
         engines[actor.backend] = Engine(actor.sampler, actor.chat, benchmark, 0)
         model = actor.model
-    print(f"{ROLLOUTS} multi-turn rollouts, one thread")
+    print(f"{arguments.rollouts} multi-turn rollouts, one thread")
     runs: dict[str, Callable[[], Any]] = {
         "generate() per turn": lambda: generate_per_turn(model, engines["torch"], tasks)
     }
     for name, engine in engines.items():
         runs[f"rail, {name}"] = lambda engine=engine: ours(engine, tasks)
-    alternate(runs, arguments.rounds, ROLLOUTS, "rollouts")
+    alternate(runs, arguments.rounds, arguments.rollouts, "rollouts")
     prompt = engines["torch"].chat.encode_prompt(tasks[0].prompt).tolist()
     for batch in (16, 64):
         print(f"pure decoding, {NEW_TOKENS} new tokens, batch {batch}")
@@ -177,7 +216,10 @@ def main() -> None:
         if "native" in engines:
             runs["rail, native"] = lambda batch=batch: decode(NativeDecoder, model, batch, prompt)
         alternate(runs, arguments.rounds, batch * NEW_TOKENS, "tokens")
-    engine = engines[max(engines)]
+    if "native" in engines:
+        print("a decode step of the kernel against its matrix products")
+        against_products(model, prompt, arguments.rounds)
+    engine = engines[min(engines)]
     branch_tokens(engine, ours(engine, tasks))
 
 
