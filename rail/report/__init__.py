@@ -34,7 +34,8 @@ TABLE1 = (
 )
 CONTROLLER = (
     "Mean over seeds with 95 % t interval; n: draws of all seeds. Exploration draws, weighted by "
-    "their propensity, show what the controller would miss; executed ones what it chose."
+    "1 / the probability with which exploration drew them, show what the controller would miss; "
+    "executed ones what it chose."
 )
 
 
