@@ -25,17 +25,17 @@ from rail.errors import PolicyError
 FOLDER = Path(__file__).parent
 SOURCES = ("decoder.c", "draw.c", "tree.c")
 HEADERS = ("vector.h",)
-FLAGS = ("-O3", "-march=x86-64-v3", "-ffp-contract=fast", "-shared", "-fPIC")
+FLAGS = ("-O3", "-ffp-contract=fast", "-shared", "-fPIC")
 _NEEDED = ("avx2", "fma")
 
 
 def compiler() -> list[str] | None:
-    """Return the command of a C compiler, None if there is none."""
+    """Return the command of a C compiler for x86-64-v3, None if there is none."""
     for name in (os.environ.get("CC"), "cc", "gcc", "clang"):
         if name and shutil.which(name):
-            return [name]
+            return [name, "-march=x86-64-v3"]
     if importlib.util.find_spec("ziglang"):
-        return [sys.executable, "-m", "ziglang", "cc"]
+        return [sys.executable, "-m", "ziglang", "cc", "-march=x86_64_v3"]  # zig's own spelling
     return None
 
 
@@ -92,14 +92,19 @@ def built(flags: Sequence[str] = FLAGS) -> Path:
 
 
 def describe() -> dict[str, Any]:
-    """Build the kernel and return what it is made of; `unsupported` says why there is none.
-
-    Raises:
-        PolicyError: If there is a compiler and it fails.
-    """
-    reason = unsupported()
-    made = {} if reason else {"library": built().name}
-    return made | {"compiler": compiler(), "flags": list(FLAGS), "unsupported": reason}
+    """Build the kernel and return what it is made of; `unsupported` says why there is none."""
+    reason, library_name = unsupported(), ""
+    if not reason:
+        try:
+            library_name = built().name
+        except PolicyError as error:  # as when a policy is opened: torch decodes then
+            reason = str(error)
+    return {
+        "library": library_name,
+        "compiler": compiler(),
+        "flags": list(FLAGS),
+        "unsupported": reason,
+    }
 
 
 def _compile(command: Sequence[str], target: Path) -> None:
