@@ -112,10 +112,9 @@ def test_rollouts_depend_on_their_stream_alone(toy: Toy) -> None:
     first, second = roots(few), roots(many, tasks=5)
     for a, b in zip(first.trees, second.trees, strict=False):
         assert texts(a) == texts(b)
-        assert all(
-            np.array_equal(x.logprob, y.logprob)
-            for x, y in zip(a.turns, sorted_like(a, b), strict=True)
-        )
+        for x, y in zip(a.turns, sorted_like(a, b), strict=True):
+            # Bits with the kernel, see test_invariance; without a compiler this is torch.
+            np.testing.assert_allclose(x.logprob, y.logprob, atol=1e-5)
 
 
 def sorted_like(a: Tree, b: Tree) -> list:

@@ -43,8 +43,6 @@ class _Model(ctypes.Structure):
 
 def unsupported(config: Any) -> str:
     """Return why the kernel cannot run an architecture on this machine, empty if it can."""
-    if reason := build.unsupported():
-        return reason
     if reason := weights.unsupported(config):
         return reason
     head_dim = weights.Shape.of(config).head_dim
@@ -52,7 +50,7 @@ def unsupported(config: Any) -> str:
         return f"heads of size {head_dim} are no multiple of {_PANEL}"
     if config.hidden_size % _PANEL or config.intermediate_size % 8:
         return f"sizes {config.hidden_size} and {config.intermediate_size} do not fill its vectors"
-    return ""
+    return build.unsupported()
 
 
 class NativeDecoder(Decoder):
