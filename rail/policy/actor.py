@@ -59,24 +59,37 @@ def open_actor(path: Path, config: PolicyConfig) -> Actor:
     """
     torch.set_num_threads(1)
     model, chat = load_policy(path)
+    try:
+        name, decoder, gap = choose_decoder(model, config, config.slots)
+    except PolicyError as error:
+        raise PolicyError(f"{path}: {error}") from None
+    return Actor(model, chat, Sampler(decoder, chat.end_id, config.max_turn_tokens), name, gap)
+
+
+def choose_decoder(model: Any, config: PolicyConfig, rows: int) -> tuple[str, Decoder, float]:
+    """Return name, decoder and gap (see `Decoder.check`) of the first backend that is right.
+
+    Starts at the backend asked for; one warning says why others were passed over.
+
+    Raises:
+        PolicyError: If no backend agrees with the module.
+    """
     vocabulary = model.config.vocab_size
     tokens = [(7 * i * i + 3 * i + 1) % vocabulary for i in range(_CHECKED_TOKENS)]
     names = list(BACKENDS)
-    names = names[names.index(config.backend) :]
     refused: list[str] = []
-    for name in names:
+    for name in names[names.index(config.backend) :]:
         kind, unsupported = BACKENDS[name]
         if reason := unsupported(model.config):
             refused.append(f"not {name}: {reason}")
             continue
         try:
-            decoder = kind(model, config.slots, config.max_tokens)
+            decoder = kind(model, rows, config.max_tokens)
             gap = decoder.check(tokens)
         except PolicyError as error:
             refused.append(f"not {name}: {error}")
             continue
         if refused:
             LOGGER.warning("decoding with %s, slower; %s", name, "; ".join(refused))
-        sampler = Sampler(decoder, chat.end_id, config.max_turn_tokens)
-        return Actor(model, chat, sampler, name, gap)
-    raise PolicyError(f"{path}: no backend can decode this policy; {'; '.join(refused)}")
+        return name, decoder, gap
+    raise PolicyError(f"no backend can decode this policy; {'; '.join(refused)}")

@@ -17,8 +17,8 @@ import numpy as np
 from rail.config import PolicyConfig, WarmStartConfig
 from rail.envs.base import Benchmark, Message
 from rail.errors import ConfigError
+from rail.policy.actor import choose_decoder
 from rail.policy.chat import Chat, Ints
-from rail.policy.kernel.decoder import unsupported
 from rail.policy.loading import publishing, save_policy
 from rail.policy.supervised import Encoded, Log, train
 from rail.policy.tiny import build_model
@@ -72,14 +72,14 @@ def build_warm_start(
     )
     model = build_model(policy, tokenizer, seed_of(index, "warm_start", benchmark.name, "weights"))
     order = _order(config, len(encoded.ids), index, benchmark.name)
-    native = policy.backend == "native" and not unsupported(model.config)
-    curve, tokens = train(model, encoded, order, config, log, native)
+    backend, _, _ = choose_decoder(model, policy, rows=1)
+    curve, tokens = train(model, encoded, order, config, log, native=backend == "native")
     record: dict[str, Any] = {
         "benchmark": benchmark.name,
         "index": index,
         "policy": policy.model_dump(mode="json"),
         "warm_start": config.model_dump(mode="json"),
-        "backend": "native" if native else "torch",
+        "backend": backend,
         "parameters": model.num_parameters(),
         "vocabulary": len(tokenizer),
         "demonstrations": len(encoded.ids),

@@ -1,6 +1,7 @@
 """Building the kernel, refusing a damaged one, doing without one; its memory under sanitizers."""
 
 import importlib.util
+import json
 import logging
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from rail.errors import PolicyError
 from rail.policy.actor import open_actor
 from rail.policy.kernel import build
 from tests.policy.models import needs_kernel
+from tests.toy_grid import toy_policy
 
 Toy = tuple[Config, Path]
 
@@ -25,9 +27,9 @@ def own_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     shutil.copytree(build.FOLDER, folder)
     monkeypatch.setattr(build, "FOLDER", folder)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    build.library.cache_clear()
+    build.compiled.cache_clear()
     yield folder
-    build.library.cache_clear()
+    build.compiled.cache_clear()
 
 
 def policy(toy: Toy) -> PolicyConfig:
@@ -42,6 +44,7 @@ def policy(toy: Toy) -> PolicyConfig:
         ("vector.h", "0.693359375f", "0.6931f"),
         ("decoder.c", "total(sum) / (float)size", "total(sum) / (float)(size + 1)"),
         ("draw.c", "(float)(log(mass)", "(float)(log10(mass)"),
+        ("tree.c", "- mean) * t->scale", "+ mean) * t->scale"),
     ],
 )
 def test_a_kernel_with_one_constant_changed_is_refused_at_load(
@@ -62,10 +65,17 @@ def test_a_kernel_with_one_constant_changed_is_refused_at_load(
 def test_a_kernel_that_does_not_compile_says_what_the_compiler_said(own_kernel: Path) -> None:
     (own_kernel / "draw.c").write_text("this is not C")
     with pytest.raises(PolicyError, match=r"could not compile the kernel: .*draw\.c.*error"):
-        build.library()
+        build.compiled()
     found = build.describe()
     assert found["library"] == ""
     assert "could not compile" in found["unsupported"]
+
+
+@needs_kernel
+def test_a_warm_start_falls_back_as_well(toy: Toy, own_kernel: Path, tmp_path: Path) -> None:
+    (own_kernel / "tree.c").write_text("this is not C")
+    folder = toy_policy(toy[0], tmp_path / "policy")
+    assert json.loads((folder / "warm_start.json").read_text())["backend"] == "torch"
 
 
 @needs_kernel

@@ -1,1 +1,1 @@
-"""The compiled forward pass: source, build, and the decoder that calls it."""
+"""The compiled kernel: sources, build, and what calls them: decoding, draws, trees."""

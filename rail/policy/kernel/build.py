@@ -56,7 +56,7 @@ def _processor_flags() -> str:
 
 
 @cache
-def library() -> ctypes.CDLL:
+def compiled() -> ctypes.CDLL:
     """Return the compiled kernel, built on first use.
 
     Raises:

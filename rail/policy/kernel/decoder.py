@@ -1,6 +1,8 @@
 """Backend `native`: the compiled decoder, batch-invariant to the bit."""
 
 import ctypes
+from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -10,11 +12,12 @@ from torch.nn import functional
 
 from rail.errors import PolicyError
 from rail.policy import weights
-from rail.policy.decoder import Decoder, Entries, Indices
+from rail.policy.decoder import TOLERANCE, Decoder, Entries, Indices
 from rail.policy.draw import Draw
 from rail.policy.kernel import build
-from rail.policy.kernel.build import at, library
+from rail.policy.kernel.build import at, compiled
 from rail.policy.kernel.draw import draw
+from rail.policy.tree_attention import TreeLayout, tree_attention
 
 _PANEL = 16
 _BLOCK = 32
@@ -71,7 +74,7 @@ class NativeDecoder(Decoder):
         self._cache = torch.zeros(layers, 2, rows, shape.kv_heads, self.length * shape.head_dim)
         self._cos, self._sin = weights.rotations(model, self.length)
         self._work, self._places = torch.zeros(0), torch.zeros(0, dtype=torch.int32)
-        self._library = library()
+        self._library = compiled()
         self.load_weights()
 
     def load_weights(self) -> None:
@@ -141,6 +144,30 @@ class NativeDecoder(Decoder):
     def draw(self, states: Tensor, uniforms: Tensor, temperature: Tensor, top_p: Tensor) -> Draw:
         """Draw the token that follows each state (N, D); see `rail.policy.draw.draw`."""
         return draw(self._padded_logits(states), self._vocabulary, uniforms, temperature, top_p)
+
+    def check(self, tokens: Sequence[int]) -> float:
+        """See `Decoder.check`; the walk along trees must give the module's gradient as well."""
+        gap = super().check(tokens)
+        ids = torch.tensor([list(tokens)])
+        places = torch.arange(len(tokens))
+        layout = TreeLayout(places.to(torch.int32), len(tokens))
+        found = []
+        with torch.enable_grad():
+            for walked in (False, True):
+                with tree_attention(self._model) if walked else nullcontext():
+                    given = {"position_ids": places[None], "tree": layout} if walked else {}
+                    logits = self._model(input_ids=ids, use_cache=False, **given).logits[0]
+                chosen = logits.log_softmax(-1)[places[:-1], ids[0, 1:]].mean()
+                weights_of = [p for p in self._model.parameters() if p.requires_grad]
+                slopes = torch.autograd.grad(chosen, weights_of)
+                found.append(torch.cat([slope.flatten() for slope in slopes]))
+        off = float((found[0] - found[1]).norm() / found[0].norm())
+        if not off < TOLERANCE:
+            raise PolicyError(
+                f"NativeDecoder: a gradient along a tree is off by a share of {off:.1e}, more than "
+                f"{TOLERANCE:.0e}: its kernel is damaged"
+            )
+        return gap
 
     def step(self, entries: Entries) -> Tensor:
         """Run all entries; return the final-norm states at the end of each run, shape (m, D)."""

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from rail.policy.draw import Draw
-from rail.policy.kernel.build import at, library
+from rail.policy.kernel.build import at, compiled
 
 
 def draw(
@@ -25,8 +25,8 @@ def draw(
     given = [uniforms.double().contiguous(), temperature.float().contiguous()]
     given.append(top_p.float().contiguous())
     tokens, figures = torch.empty(count, dtype=torch.long), torch.empty(3, count)
-    work = torch.empty(library().draw_workspace(width))
-    library().draw(
+    work = torch.empty(compiled().draw_workspace(width))
+    compiled().draw(
         count, vocabulary, width, at(logits), *map(at, given), at(work), at(tokens),
         *map(at, figures),
     )  # fmt: skip

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from rail.errors import PolicyError
-from rail.policy.kernel.build import at, library
+from rail.policy.kernel.build import at, compiled
 
 
 class _Tree(ctypes.Structure):
@@ -55,7 +55,7 @@ class _Walk(torch.autograd.Function):
         heads, nodes, size = q.shape
         tree = _Tree(nodes, heads, k.shape[0], size, -(-length // 32) * 32, scale, at(positions))
         out, room = torch.empty(1, nodes, heads, size), _room(tree)
-        library().tree_forward(ctypes.byref(tree), at(q), at(k), at(v), at(room), at(out))
+        compiled().tree_forward(ctypes.byref(tree), at(q), at(k), at(v), at(room), at(out))
         ctx.save_for_backward(q, k, v, positions)
         ctx.tree = tree
         return out
@@ -65,7 +65,7 @@ class _Walk(torch.autograd.Function):
         q, k, v, _ = ctx.saved_tensors
         found = [torch.empty_like(states) for states in (q, k, v)]
         gradient, room = gradients[0].contiguous(), _room(ctx.tree)
-        library().tree_backward(
+        compiled().tree_backward(
             ctypes.byref(ctx.tree), at(q), at(k), at(v), at(gradient), at(room),
             *map(at, found),
         )  # fmt: skip
@@ -73,4 +73,4 @@ class _Walk(torch.autograd.Function):
 
 
 def _room(tree: _Tree) -> Tensor:
-    return torch.empty(library().tree_workspace(ctypes.byref(tree)))
+    return torch.empty(compiled().tree_workspace(ctypes.byref(tree)))
